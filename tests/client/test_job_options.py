@@ -293,6 +293,7 @@ def test_commands(words, command):
     (job,) = asked_jobs(words, time.time()).jobs
     assert job["command"] == command
     assert "script" not in job
+    assert job.get("name") == ("wrap" if words[0] == "--wrap" else None)
 
 
 @pytest.mark.parametrize(

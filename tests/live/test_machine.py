@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
 from foresail.live.adapters.local.machine import machine_gpus, machine_memory_bytes
 from foresail.model.errors import InputError
+from foresail.model.short_form import part_of
+from foresail.model.words import DURATION_FORMS
 
 
 @pytest.fixture
@@ -71,3 +74,31 @@ def test_what_no_machine_has_is_refused(wrong):
     with pytest.raises(InputError) as refused:
         LocalParameters(**wrong)
     assert refused.value.field == next(iter(wrong))
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "expected"),
+    [
+        ("log_bytes=2.5x", "2.5x", "bytes, or a size with its unit, such as 8GiB, 500M or 1.5 GB"),
+        ("cpus=two", "two", "a whole number"),
+        ("cpus=0", 0, "finite, 1 or more"),
+        ("nodes=none", "none", "a whole number"),
+        ("cgroups=maybe", "maybe", "true or false"),
+        ("memory=8", "8", "a size with its unit, such as 8GiB, 500M or 1.5 GB"),
+        ("sample_seconds=2parsec", "2parsec", DURATION_FORMS),
+        ("sample_seconds=0", 0.0, "finite, above 0"),
+        ("grace_seconds=nan", math.nan, "finite, 0 or more"),
+    ],
+)
+def test_a_parameter_of_a_wrong_form_is_refused_in_our_words(setting, value, expected):
+    with pytest.raises(InputError) as refused:
+        part_of("cluster", f"local({setting})")
+    error = refused.value
+    assert error.field == setting.partition("=")[0]
+    assert (repr(error.value), error.expected) == (repr(value), expected)
+
+
+def test_sizes_and_durations_may_have_units():
+    chosen = part_of("cluster", "local(log_bytes=2MiB,grace_seconds=1m30s)").parameters
+    assert (chosen.log_bytes, chosen.grace_seconds) == (2 * 2**20, 90.0)
+    assert part_of("cluster", "local(log_bytes=4096)").parameters.log_bytes == 4096

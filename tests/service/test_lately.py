@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from threading import Event
+from types import SimpleNamespace
 
 import pytest
 
 from foresail.service import slow_answers
-from foresail.service.slow_answers import Lately, slowly
+from foresail.service.slow_answers import Lately, Overview, slowly
 
 
 class Made:
@@ -87,6 +89,44 @@ def test_it_is_not_made_again_and_again_and_not_given_when_it_is_old(monkeypatch
         return once, await value.get()
 
     assert asyncio.run(ask()) == (1, 2)
+
+
+def test_one_that_takes_longer_than_it_did_is_not_waited_for(monkeypatch):
+    """It took little the last time: who asks has that until there is a new one."""
+    monkeypatch.setattr(slow_answers, "_READER_SECONDS", 0.02)
+
+    async def ask():
+        made = Made(0.0)
+        value = Lately(made.make)
+        await value.get()
+        made.seconds = 0.3
+        await asyncio.sleep(0.01)
+        begin = time.monotonic()
+        again = [await value.get() for _ in range(2)]
+        waited = time.monotonic() - begin
+        await asyncio.sleep(0.3)
+        return again, waited, await value.get()
+
+    again, waited, last = asyncio.run(ask())
+    assert (again, last) == ([1, 1], 2)
+    assert waited < 0.2
+
+
+def test_jobs_are_counted_though_slow_questions_are_being_answered():
+    """What `foresail` alone shows waits for none of them, the first time either."""
+    store = SimpleNamespace(counts=lambda: {"pending": 3})
+
+    async def ask():
+        ends = Event()
+        slow = [asyncio.create_task(slowly(ends.wait, 10.0)) for _ in range(4)]
+        overview = Overview(store, SimpleNamespace(), float)
+        try:
+            return await asyncio.wait_for(overview.by_state.get(), 5.0)
+        finally:
+            ends.set()
+            await asyncio.gather(*slow)
+
+    assert asyncio.run(ask()) == {"pending": 3}
 
 
 def test_one_that_cannot_be_made_fails_for_who_waits_and_is_tried_again():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import replace
+from threading import Event
 from types import SimpleNamespace
 
 import pytest
@@ -182,24 +183,56 @@ def test_nobody_waits_longer_than_for_a_while(monkeypatch):
     assert then < 0.1
 
 
+def running(*job_ids):
+    return tuple(SimpleNamespace(job=SimpleNamespace(job_id=each)) for each in job_ids)
+
+
 def test_ends_of_all_that_runs_are_drawn_once(monkeypatch):
     """By what has been learned, not by what the policy believes; anew for another snapshot."""
-    drawn, runs = [], ("a", "b")
+    drawn, runs, fewer = [], running("a", "b"), running("b")
 
     def draw(running, now, learned):
         drawn.append((running, learned.__name__))
-        return dict.fromkeys(running, SOON)
+        return {each.job.job_id: SOON for each in running}
 
     async def ask():
         made, _ = forecaster(monkeypatch, 0.0, ())
         monkeypatch.setattr(module, "forecast_running", draw)
         first = [await made.ends(runs, now) for now in (10.0, 10.5)]
         await made.ends(runs, 20.0)
-        await made.ends(("b",), 20.0)
+        await made.ends(fewer, 20.0)
         return first
 
-    assert asyncio.run(ask()) == [dict.fromkeys(runs, SOON)] * 2
-    assert drawn == [(runs, "draw"), (runs, "draw"), (("b",), "draw")]
+    assert asyncio.run(ask()) == [{"a": SOON, "b": SOON}] * 2
+    assert drawn == [(runs, "draw"), (runs, "draw"), (fewer, "draw")]
+
+
+def test_ends_that_take_long_to_draw_are_those_of_before(monkeypatch):
+    """And a new job's the one that the policy believes in; one drawing goes on, and is taken."""
+    monkeypatch.setattr(module, "_READER_SECONDS", 0.05)
+    may_draw, late, drawn = Event(), Range(4.0, 5.0, 6.0), []
+
+    def draw(running, now, learned=None):
+        if learned is None:
+            return {each.job.job_id: late for each in running}
+        drawn.append(now)
+        assert may_draw.wait(10.0)
+        return {each.job.job_id: SOON for each in running}
+
+    async def ask():
+        made, _ = forecaster(monkeypatch, 0.0, ())
+        monkeypatch.setattr(module, "forecast_running", draw)
+        may_draw.set()
+        await made.ends(running("a"), 10.0)
+        may_draw.clear()
+        now = running("a", "b")
+        waiting = [await made.ends(now, 20.0 + at) for at in range(3)]
+        may_draw.set()
+        await made.ends(now, 20.0)
+        return waiting, await made.ends(now, 20.0)
+
+    assert asyncio.run(ask()) == ([{"a": SOON, "b": late}] * 3, {"a": SOON, "b": SOON})
+    assert drawn == [10.0, 20.0]
 
 
 def test_who_waits_no_more_is_not_in_the_plan():

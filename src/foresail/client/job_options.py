@@ -480,7 +480,9 @@ def asked_jobs(words: Sequence[str], now: float) -> AskedJobs:
         here = str(Path.cwd())
         jobs = [{"directory": here, **job, **fields} for job in raw_jobs(Path(rest[0]))]
         return AskedJobs(jobs, _call(asked), needs_one_node=False)
-    runs, said = ({"command": line[1]}, Asked()) if line is not None else _what_runs(rest)
+    runs, said = (
+        ({"name": "wrap", "command": line[1]}, Asked()) if line is not None else _what_runs(rest)
+    )
     asked = said | asked
     job = {"directory": str(Path.cwd()), **runs, **_fields(asked, now)}
     job["environment"] = _environment(asked)

@@ -24,7 +24,7 @@ from foresail.model.errors import ForesailError, InputError
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import DEPENDENCY_FORM, Dependency, Job, parse_dependencies
 from foresail.model.preference import Preference
-from foresail.model.words import DURATION_FORMS, memory_size, parse_duration
+from foresail.model.words import DURATION_FORMS, memory_size, parse_duration, parse_size
 from foresail.strl.own_requests import RequestPlaces, own_options
 
 _KNOWN: Final = "jAauxN%"
@@ -44,8 +44,6 @@ def require_known_signs(pattern: str) -> str:
 
 _NAME_FORM: Final = "at most 100 letters, digits and . _ - +, for it names the log files too"
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?)b?|b)", re.IGNORECASE)
-SIZE_FORM: Final = "a size with its unit, such as 8GiB, 500M or 1.5 GB"
 
 
 def _text(value: Any, expected: str) -> str:
@@ -92,23 +90,6 @@ def _whole(value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(expected)
     return value
-
-
-def memory_bytes(value: Any) -> float:
-    """Bytes of a size; K, M, G, T are powers of 1024, as in Slurm, unless ``B`` alone follows.
-
-    Raises ``ValueError`` if it is none, or has no unit.
-    """
-    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found is None:
-        raise ValueError(SIZE_FORM)
-    number, unit, binary = found.groups()
-    says_decimal = not binary and value.strip().lower().endswith("b")
-    step = 1000.0 if says_decimal else 1024.0
-    size = float(number) * step ** ("kmgt".index(unit.lower()) + 1 if unit else 0)
-    if not 0.0 < size < 2.0**60:
-        raise ValueError(SIZE_FORM)
-    return size
 
 
 def _number(value: Any, expected: str, least: float = 0.0) -> float:
@@ -196,7 +177,7 @@ JOB_FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         "arguments": _arguments,
         "cpus": lambda value: _whole(value, 1),
         "tasks": lambda value: _whole(value, 1),
-        "memory": memory_bytes,
+        "memory": parse_size,
         "gpus": lambda value: _whole(value, 0),
         "requested_time": _duration,
         "deadline": _duration,

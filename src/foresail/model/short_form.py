@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,9 +13,21 @@ from pydantic import TypeAdapter, ValidationError
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.protocols import Predictor, Scheduler
 from foresail.model.registry import Entry, find
+from foresail.model.words import DURATION_FORMS, SIZE_FORM, parse_duration, parse_size
 
-_UNIT_SECONDS: Final = {"s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)")
+_UNITS: Final = {
+    "_seconds": (parse_duration, DURATION_FORMS),
+    "_bytes": (lambda text: int(parse_size(text)), f"bytes, or {SIZE_FORM}"),
+}
+"""By the end of a parameter's name: how a value with a unit is read, and what is expected."""
+_EXPECTED: Final = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "a text",
+    "tuple": "[value,value,...]",
+}
+"""By the beginning of pydantic's kind of error."""
 _BASES: Final = {"scheduler": Scheduler, "task_scheduler": Scheduler, "predictor": Predictor}
 _FORM: Final = "name or name(parameter=value,...)"
 
@@ -110,7 +122,7 @@ def make_part(entry: Entry, settings: Sequence[str]) -> PlugIn:
     """A plug-in with settings as text, validated against its parameters record.
 
     ``none`` stands for no value, ``[a,b]`` for several, ``2h`` for seconds where a parameter's name
-    ends in ``_seconds``.
+    ends in ``_seconds``, ``2MiB`` for bytes where it ends in ``_bytes``.
 
     Raises ``InputError`` if a setting is no ``parameter=value``, is given twice, does not fit, or
     is missing; ``UnknownNameError`` if the plug-in has no such parameter.
@@ -133,14 +145,7 @@ def make_part(entry: Entry, settings: Sequence[str]) -> PlugIn:
     try:
         parameters: Any = TypeAdapter(entry.parameters).validate_python(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = str(first["loc"][0]) if first["loc"] else None
-        raise InputError(
-            f"parameter of {entry.name}: {first['msg']}",
-            field=field,
-            value=None if field is None else values.get(field),
-            expected=f"{field}=..." if first["type"] == "missing" else None,
-        ) from error
+        raise _misfit(entry, error.errors()[0]) from error
     return PlugIn(entry, parameters)
 
 
@@ -171,12 +176,31 @@ def said(value: object) -> str:
 def _value(name: str, text: str) -> Any:
     if text.lower() == "none":
         return None
-    if name.endswith("_seconds") and (duration := _DURATION.fullmatch(text)):
-        return float(duration[1]) * _UNIT_SECONDS[duration[2]]
+    for suffix, (parse, _) in _UNITS.items():
+        if name.endswith(suffix):
+            with suppress(ValueError):  # a plain number, or no value of this kind: it is seen later
+                return parse(text)
     if text.startswith("[") and text.endswith("]"):
         inside = text[1:-1].strip()
         return split(inside) if inside else []
     return text
+
+
+def _misfit(entry: Entry, error: Mapping[str, Any]) -> InputError:
+    """Say in our words which parameter's value does not fit, and what would."""
+    kind, name = error["type"], str(error["loc"][0])
+    if kind == "missing":
+        problem = f"parameter of {entry.name} that must be given"
+        return InputError(problem, field=name, expected=f"{name}=...")
+    expected = [form for suffix, (_, form) in _UNITS.items() if name.endswith(suffix)]
+    expected += [form for beginning, form in _EXPECTED.items() if kind.startswith(beginning)]
+    expected += [error.get("ctx", {}).get("expected", error["msg"])]
+    return InputError(
+        f"not usable as this parameter of {entry.name}",
+        field=name,
+        value=said(error["input"]),
+        expected=expected[0],
+    )
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

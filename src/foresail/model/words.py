@@ -225,3 +225,24 @@ def _seconds_of(text: str) -> float:
         total += float(number) * factor
         at = part.end()
     return total
+
+
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?)b?|b)", re.IGNORECASE)
+SIZE_FORM: Final = "a size with its unit, such as 8GiB, 500M or 1.5 GB"
+
+
+def parse_size(value: object) -> float:
+    """Bytes of a size; K, M, G, T are powers of 1024, as in Slurm, unless ``B`` alone follows.
+
+    Raises ``ValueError`` if it is none, or has no unit.
+    """
+    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError(SIZE_FORM)
+    number, unit, binary = found.groups()
+    says_decimal = not binary and found[0].lower().endswith("b")
+    step = 1000.0 if says_decimal else 1024.0
+    size = float(number) * step ** ("kmgt".index(unit.lower()) + 1 if unit else 0)
+    if not 0.0 < size < 2.0**60:
+        raise ValueError(SIZE_FORM)
+    return size

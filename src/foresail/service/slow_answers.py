@@ -89,6 +89,9 @@ _SOON_SECONDS: Final = 0.02
 _OLDEST_SECONDS: Final = 600.0
 """One that takes longer to make is waited for only if the last is so old."""
 
+_READER_SECONDS: Final = 0.25
+"""How long a reader waits for something new where there is an older one."""
+
 _SLOW: Final = ThreadPoolExecutor(2, thread_name_prefix="slow")
 """What looks at all jobs works here, so that no short question waits behind it for a thread."""
 
@@ -103,7 +106,8 @@ async def slowly(
 class Lately(Generic[Value]):
     """A value as it was not long ago.
 
-    One that is made soon is waited for if the last is older than ``fresh_seconds``.
+    One that is made soon is waited for if the last is older than ``fresh_seconds``, though not long
+    where it takes longer than it did.
     """
 
     def __init__(self, make: Callable[[], Awaitable[Value]], fresh_seconds: float = 0.0) -> None:
@@ -124,6 +128,9 @@ class Lately(Generic[Value]):
         is_old = age > (_OLDEST_SECONDS if takes_long else self._fresh_seconds)
         task = self._making if is_old and self._making is not None else self._latest
         assert task is not None
+        if self._latest is not None and not task.done() and age <= _OLDEST_SECONDS:
+            done, _ = await asyncio.wait({task}, timeout=_READER_SECONDS)
+            task = task if done else self._latest
         return task.result() if task.done() else await asyncio.shield(task)
 
     async def _remake(self) -> Value:
@@ -206,7 +213,7 @@ class Overview:
     def __init__(self, store: SqlStore, snapshots: SnapshotCache, now: Callable[[], float]) -> None:
         self._store = store
         self._now = now
-        self.by_state = Lately(lambda: slowly(store.counts))
+        self.by_state = Lately(lambda: asyncio.to_thread(store.counts))
         self.by_reason = Lately(lambda: _count_reasons(snapshots), FRESH_SECONDS)
         """How many jobs are in each state, and wait for which reason."""
         self.judged_runtimes = Lately(lambda: slowly(store.judged_runtimes), FRESH_SECONDS)
@@ -410,6 +417,7 @@ class QueueForecaster:
         self._problem: InputError | None = None
         self._kept: Mapping[str, float] | None = None
         self._ends: tuple[Sequence[RunningJob], float, Mapping[str, RunningForecast]] = (), 0.0, {}
+        self._ending: asyncio.Task[None] | None = None
         self._past = PastForecasts.from_outcomes(())
         self._past_monotonic = -float("inf")
 
@@ -436,7 +444,7 @@ class QueueForecaster:
         return controller.now, state.submissions, pending
 
     async def latest(
-        self, waiting: Collection[str], patience_seconds: float = 1.0
+        self, waiting: Collection[str], patience_seconds: float = 0.5
     ) -> Forecasts | None:
         """The forecasts of all jobs that wait, if there are fresh ones, or can be soon.
 
@@ -528,12 +536,29 @@ class QueueForecaster:
     async def ends(
         self, running: Sequence[RunningJob], now: float
     ) -> Mapping[str, RunningForecast]:
-        """Forecast when running jobs end; those of one snapshot are drawn once in a while."""
-        known, made, found = self._ends
-        if known is not running or now - made > FRESH_SECONDS:
-            found = await slowly(forecast_running, running, now, self._starts.draw)
+        """Forecast when running jobs end; those of one snapshot are drawn once in a while.
+
+        Where drawing takes long the ends of before are given, and of new jobs those that the policy
+        believes in.
+        """
+        until = time.monotonic() + _READER_SECONDS
+        while self._ends[0] is not running or now - self._ends[1] > FRESH_SECONDS:
+            if self._ending is None:
+                self._ending = asyncio.create_task(self._draw_ends(running, now))
+            done, _ = await asyncio.wait({self._ending}, timeout=until - time.monotonic())
+            if not done:
+                break
+            done.pop().result()
+        found = self._ends[2]
+        new = [each for each in running if each.job.job_id not in found]
+        return {**found, **forecast_running(new, now)} if new else found
+
+    async def _draw_ends(self, running: Sequence[RunningJob], now: float) -> None:
+        try:
+            found = await asyncio.to_thread(forecast_running, running, now, self._starts.draw)
             self._ends = running, now, found
-        return found
+        finally:
+            self._ending = None
 
     async def needed_seconds(self, job: Job, now: float) -> Floats:
         """Draw how long a job would need if no limit ended it."""

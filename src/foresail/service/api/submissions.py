@@ -17,10 +17,11 @@ from pydantic_core import PydanticCustomError
 
 from foresail.live.accounts import Account
 from foresail.live.command_job import CommandJob, told_dependencies
-from foresail.live.jobs_file import SIZE_FORM, JobLines
+from foresail.live.jobs_file import JobLines
 from foresail.model.containers import replaced
 from foresail.model.errors import InputError
 from foresail.model.job import Dependency, DependencyKind, parse_dependencies
+from foresail.model.words import SIZE_FORM
 from foresail.service.api.answers import JobId
 from foresail.service.api.callers import ClusterLimits
 from foresail.service.mail import checked_mail

@@ -29,13 +29,13 @@ from foresail.live.adapters.local.machine import (
 )
 from foresail.live.cluster_plugin import RunContext, UseSample
 from foresail.live.command_job import CommandJob, host_name, job_environment, login_environment
-from foresail.live.jobs_file import memory_bytes
 from foresail.model.adapter import Capabilities
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Instruction, Placement, Preempt, Start
-from foresail.model.errors import InputError, require, require_at_least
+from foresail.model.errors import InputError, require_at_least, require_positive
 from foresail.model.event import Ended, EndedBecause, HistoryOutcome, Outcome
 from foresail.model.registry import register
+from foresail.model.words import parse_size
 
 _ANOTHERS: Final = (
     "is not started: a record of another store's attempt of this number is in its way "
@@ -91,7 +91,8 @@ class LocalParameters:
     sample_seconds
         Time between two looks at what jobs use.
     log_bytes
-        Greatest size of a job's log: its end beyond that is kept, what is between is not.
+        Greatest size of a job's log, such as ``2MiB``: its end beyond that is kept, what is between
+        is not.
     cgroups
         Whether each job gets a cgroup of its own, where the machine permits that.
     memory
@@ -111,12 +112,11 @@ class LocalParameters:
     gpus: int | None = None
 
     def __post_init__(self) -> None:
-        require_at_least(self, 0, "nodes")
-        require_at_least(self, 0, "log_bytes")
-        require(self.sample_seconds > 0, self, "sample_seconds", "seconds above 0")
-        require(self.gpus is None or self.gpus >= 0, self, "gpus", "0 or more")
+        require_at_least(self, 0, "nodes", "log_bytes", "gpus", "grace_seconds")
+        require_at_least(self, 1, "cpus")
+        require_positive(self, "sample_seconds")
         try:
-            memory_bytes(self.memory or "1GiB")
+            parse_size(self.memory or "1GiB")
         except ValueError as error:
             raise InputError(
                 "not usable as memory", field="memory", value=self.memory, expected=str(error)
@@ -464,7 +464,7 @@ class LocalCluster:
     def _total(self, gpus: tuple[str, ...]) -> Resources:
         chosen = self.parameters
         cpus = len(machine_cpus()) if chosen.cpus is None else chosen.cpus
-        memory = machine_memory_bytes() if chosen.memory is None else memory_bytes(chosen.memory)
+        memory = machine_memory_bytes() if chosen.memory is None else parse_size(chosen.memory)
         return Resources(float(cpus), memory, float(len(gpus)))
 
     def _gpus(self) -> tuple[str, ...]:
