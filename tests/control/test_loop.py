@@ -38,6 +38,7 @@ from foresail.model.event import (
 from foresail.model.job import Job
 from foresail.model.protocols import Scheduler
 from foresail.record.job_life import TRANSITIONS, ImpossibleTransition, JobState
+from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest
 from foresail.record.run_fold import RunFold
 from foresail.record.state import State
@@ -456,6 +457,35 @@ def test_what_runs_on_a_drained_node_takes_no_room_from_the_others():
     assert looking.free == 0.0
     loop.step(4, [NodeResumed(4, "b")])
     assert (looking.free, looking.running) == (4.0, ["1", "3"])
+
+
+@pytest.mark.parametrize("policy", ["foresail", "easy", "tetrisched,requested", "task_fifo"])
+def test_an_undivided_machine_is_drained_as_a_whole(policy):
+    """What runs runs on, what it leaves is not used, and a run that takes over knows it."""
+    cluster, parts = Cluster.of_processors(4), parse_policy(policy)
+    log = MemoryLog(Manifest(policy, cluster))
+    loop = Controller(cluster, *parts.build(), log=log)
+    loop.step(0, [submitted(0, "1", 3)])
+    assert [*loop.running] == ["1"]
+    loop.step(1, [NodeDrained(1, "all", "olga"), submitted(1, "2", 1)])
+    assert dict(loop.state.free.by_partition()) == {"all": Resources()}
+    assert loop.state.free.cpus == 0.0
+    assert loop.state.free.of_named("all") == [Resources()]
+    assert loop.reasons()["2"].numbers["nodes"] == "all (drained by olga)"
+    assert not loop.state.free.has_room(Job.gang("3", 0.0, 1), Placement.whole("all", 1))
+    loop.step(2, [ended(2, "1"), Tick(2)])
+    assert (dict(loop.running), loop.state.free.cpus) == ({}, 0.0)
+    again = Controller(cluster, *parts.build())
+    fold = RunFold(again.compares_with)
+    for record in log.records:
+        fold.take(record)
+    again.take_over(fold)
+    for each in (loop, again):
+        each.step(3, [Tick(3)])
+        assert not each.running
+        each.step(4, [NodeResumed(4, "all"), NodeResumed(4, "all")])
+        assert [*each.running] == ["2"]
+        assert each.state.free.cpus == 3.0
 
 
 def test_who_compares_takes_over_only_what_has_told_its_reference():

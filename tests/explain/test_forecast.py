@@ -286,6 +286,15 @@ def test_what_ends_on_a_drained_node_makes_room_for_nobody():
     assert found["waits"].start.median == pytest.approx(ends.median, rel=0.25)
 
 
+def test_an_undivided_machine_is_there_again_when_it_should_be():
+    """What runs on makes room for nobody before."""
+    jobs = [Submitted(0.0, Job.gang(each, 0.0, 5, 100.0, "ann")) for each in ("runs", "waits")]
+    controller = standing("easy", jobs, cluster=Cluster.of_processors(8))
+    controller.step(1.0, [NodeDrained(1.0, "all", "op", 500.0)])
+    found = forecast_waiting(outlook_of(controller), scenarios=20)["waits"]
+    assert found.start == Range(500.0, 500.0, 500.0)
+
+
 @pytest.mark.parametrize("policy", ["easy", "guarded_backfilling", "priority"])
 def test_what_is_out_of_use_until_some_time_is_there_from_then_on(policy):
     """Of two nodes one is drained: who needs both begins when it should be used again."""

@@ -40,11 +40,40 @@ def ended(service, jobs):
         yield client, told
 
 
-def test_an_undivided_cluster_lists_no_nodes_and_says_so(service, monkeypatch):
+def test_an_undivided_machine_is_drained_as_one_node(service, monkeypatch):
+    """What runs runs on; nothing more starts, and why is said."""
     monkeypatch.setenv("FORESAIL_SERVICE", service.address)
     monkeypatch.setenv("FORESAIL_TOKEN", service.admin_token)
-    said = CliRunner().invoke(app_of("nodes"), []).output
-    assert said == "no nodes: its processors are not divided; local(nodes=1) makes one\n"
+
+    def nodes(*words):
+        result = CliRunner().invoke(app_of("nodes"), list(words))
+        assert result.exit_code == 0, result.output
+        return result.output.splitlines()[1].split()
+
+    assert nodes()[:5] == ["all", "all", "up", "2", "2"]
+    with service.client() as client:
+
+        def submitted(command):
+            answer = client.post("/v1/jobs", json={"command": command}).json()
+            return answer["jobs"][0]["job_id"]
+
+        def is_in(job_id, state):
+            until = time.monotonic() + 60
+            while client.get(f"/v1/jobs/{job_id}").json()["state"] != state:
+                assert time.monotonic() < until
+                time.sleep(0.1)
+
+        runs = submitted("sleep 1; true")
+        is_in(runs, "running")
+        assert nodes("--drain", "all")[:5] == ["all", "all", "drained", "2", "0"]
+        waits = submitted("true")
+        is_in(runs, "completed")
+        told = client.get(f"/v1/jobs/{waits}").json()
+        assert told["state"] == "pending"
+        assert "all (drained by admin)" in told["reason"]["sentence"]
+        assert "all (drained by admin)" in client.get(f"/v1/jobs/{waits}/wait").text
+        assert nodes("--resume", "all")[2] == "up"
+        is_in(waits, "completed")
 
 
 def test_dependencies_of_every_kind_run_in_order(service):

@@ -112,8 +112,10 @@ def _asked_for(job: Mapping[str, Any]) -> Iterator[str]:
 def in_use(cluster: Mapping[str, Any]) -> str:
     """Say how the cluster is used, on one line."""
     counts, used = cluster["jobs_by_state"], cluster["cpus"] - cluster["free_cpus"]
+    is_whole = all(node["state"] == "up" for node in cluster["nodes"])
+    words = "in use" if is_whole else "in use or drained"
     return (
-        f"cpus {max(0.0, used):g} of {cluster['cpus']:g} in use, "
+        f"cpus {max(0.0, used):g} of {cluster['cpus']:g} {words}, "
         f"{counts.get('running', 0)} running, {counts.get('pending', 0)} waiting, "
         f"{counts.get('held', 0)} held"
     )

@@ -189,7 +189,8 @@ _BETWEEN_LOOKS_SECONDS: Final = 0.1
 
 def nodes(
     drain: Annotated[
-        str | None, typer.Option(metavar="NODE", help="Let nothing new start on this node.")
+        str | None,
+        typer.Option(metavar="NODE", help="Let nothing new start on this node (undivided: all)."),
     ] = None,
     until: Annotated[
         str | None,
@@ -213,11 +214,7 @@ def nodes(
             client.resume(resume)
             _wait_until(client, resume, {"up", "down"})
         headings = ("node", "partition", "state", "cpus", "free", "memory", "free", "gpus", "free")
-        rows = [_row(node) for node in client.nodes()]
-        if rows:
-            print_table(headings, rows, right=6)
-        else:
-            typer.echo("no nodes: its processors are not divided; local(nodes=1) makes one")
+        print_table(headings, [_row(node) for node in client.nodes()], right=6)
 
 
 def _wait_until(

@@ -244,10 +244,10 @@ def outlook_maker(
 
 
 def _returns(controller: Controller) -> Iterator[Return]:
-    """Yield drained nodes that should be used again at a known time to come."""
+    """Yield what is drained and should be used again at a known time to come."""
     state = controller.state
     for partition in controller.cluster.partitions if state.drained else ():
-        for node in partition.nodes:
+        for node in partition.nodes or (partition,):
             drained = state.drained.get(node.name)
             until = None if drained is None else drained.until_seconds
             if until is not None and until > controller.now and node.name not in state.down:

@@ -55,10 +55,10 @@ def with_later_nodes(cluster: Cluster, changes: Iterable[NodeChange]) -> Cluster
 
 
 def without(cluster: Cluster, nodes: Collection[str]) -> Cluster:
-    """The cluster as if it had not these nodes; itself if there are none of them."""
+    """The cluster as if it had not these nodes, or partitions without nodes; itself without any."""
     for partition in cluster.partitions:
         left = tuple(each for each in partition.nodes if each.name not in nodes)
-        if len(left) < len(partition.nodes):
+        if len(left) < len(partition.nodes or (partition.name in nodes) * (partition,)):
             cluster = _with(cluster, partition, left)
     return cluster
 

@@ -231,6 +231,7 @@ class NodeDrained:
 
     time: float
     node: str
+    """Its name; of processors that belong to no nodes, that of their partition."""
     by: str = ""
     """Who; empty where that is not known."""
     until_seconds: float | None = None

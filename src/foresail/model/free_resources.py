@@ -37,9 +37,10 @@ class FreeResources:
 
     Nodes are accounted where a placement names them; partitions always are. What was free on a node
     that is down is taken off its partition, even for placements that name no nodes; what is held
-    there is nothing to the partition until the node is up again. Where nodes are shared,
-    less than nothing may be free, and there is room on every node that is up. A job of one stage
-    holds its request once per task; a job of several holds ``Job.total`` in one partition.
+    there is nothing to the partition until the node is up again. A partition without nodes is out
+    of use as a whole. Where nodes are shared, less than nothing may be free, and there is room on
+    every node that is up. A job of one stage holds its request once per task; a job of several
+    holds ``Job.total`` in one partition.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -48,6 +49,7 @@ class FreeResources:
         self._partitions = {p.name: p.total for p in cluster.partitions}
         self._nodes = {name: node.total for name, (_, node) in self._home.items()}
         self._down: dict[str, Resources] = {}
+        self._closed: frozenset[str] = frozenset()  # partitions without nodes, less their totals
         self._shown_partitions: Mapping[str, Resources] | None = None
         self._shown_nodes: Mapping[str, Resources] | None = None
 
@@ -77,13 +79,15 @@ class FreeResources:
         What is returned never changes; so it is with ``by_node``.
         """
         if self._shown_partitions is None:
-            self._shown_partitions = MappingProxyType(self._partitions)
+            shown = self._partitions | dict.fromkeys(self._closed, Resources())
+            self._shown_partitions = MappingProxyType(shown if self._closed else self._partitions)
         return self._shown_partitions
 
     def of_named(self, partition: str | None) -> list[Resources]:
         """Unused resources of each partition that a job names."""
         records = [self._named.records[name] for name in self._named.asked(partition)]
-        return [sum((self._partitions[each] for each in some), Resources()) for some in records]
+        free = self.by_partition()
+        return [sum((free[each] for each in some), Resources()) for some in records]
 
     def records_of(self, partition: str | None) -> list[str]:
         """Names of all that the partitions which a job names consist of."""
@@ -99,7 +103,7 @@ class FreeResources:
     @property
     def cpus(self) -> float:
         """Unused cpus in all."""
-        return sum(free.cpus for free in self._partitions.values())
+        return sum(free.cpus for free in self.by_partition().values())
 
     def _before_change(self) -> None:
         """Leave to others what they have been shown."""
@@ -111,10 +115,17 @@ class FreeResources:
         self._shown_partitions = self._shown_nodes = None
 
     def close(self, node: str) -> None:
-        """Take a node out: nothing can be placed there until it is opened again.
+        """Take a node, or a partition without nodes, out: nothing can be placed there until opened.
 
-        Raises ``KeyError`` if there is no such node; so does ``open``.
+        Raises ``KeyError`` if there is no such place; so does ``open``.
         """
+        if node not in self._home:
+            total = self._largest[node]
+            if node not in self._closed:
+                self._before_change()
+                self._closed |= {node}
+                self._partitions[node] -= total
+            return
         partition, known = self._home[node]
         if node in self._down:
             return
@@ -124,7 +135,14 @@ class FreeResources:
         self._partitions[partition] -= free
 
     def open(self, node: str) -> None:
-        """Put a node back."""
+        """Put a node, or a partition without nodes, back."""
+        if node not in self._home:
+            total = self._largest[node]
+            if node in self._closed:
+                self._before_change()
+                self._closed -= {node}
+                self._partitions[node] += total
+            return
         partition, known = self._home[node]
         if node not in self._down:
             return
@@ -165,8 +183,10 @@ class FreeResources:
         self._nodes = {name: self._nodes[name] for name in after if name in self._nodes}
 
     def frees_nothing(self, placement: Placement) -> bool:
-        """Return whether the end of this placement frees nothing: all its nodes are down."""
+        """Return whether the end of this placement frees nothing: all its places are closed."""
         nodes = placement.tasks_by_node if self._down else ()
+        if self._closed and not placement.tasks_by_node:
+            return all(name in self._closed for name, _ in placement.tasks_by_partition)
         return bool(nodes) and all(name in self._down for name, _ in nodes)
 
     @property
@@ -295,7 +315,7 @@ class FreeResources:
     def _lack_of_room(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
         for account, name, amount in self._claims(job, placement):
             free = account[name]
-            if self._shared and account is not self._down:
+            if self._shared and account is not self._down and name not in self._closed:
                 continue
             if not (amount.fits_in(free) or _fits_but_for_rounding(amount, free)):
                 kind = _PARTITION if account is self._partitions else _NODE

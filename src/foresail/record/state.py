@@ -554,10 +554,10 @@ class State:
                 self._sort_by_width()
 
     def operate(self, event: OperatorEvent) -> None:
-        """A node is drained or used again; one that there is not is left alone."""
+        """A node, or a partition without nodes, is drained or used again, if there is such."""
         node = event.node
-        nodes = (each for partition in self.cluster.partitions for each in partition.nodes)
-        if not any(node == each.name for each in nodes):
+        places = (each for some in self.cluster.partitions for each in some.nodes or (some,))
+        if not any(node == each.name for each in places):
             return
         self._in_use = None
         match event:

@@ -300,7 +300,7 @@ class NodeAnswer(BaseModel):
 
 
 class NodesAnswer(BaseModel):
-    """All nodes; none where the cluster does not distinguish them."""
+    """All nodes; a partition that does not distinguish them is one."""
 
     nodes: list[NodeAnswer]
 

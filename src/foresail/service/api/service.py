@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from foresail import __version__
 from foresail.explain.forecast import Range, RunningForecast, WaitingForecast
-from foresail.model.cluster import Resources
+from foresail.model.cluster import Partition, Resources
 from foresail.model.job import Job
 from foresail.model.view import RunningJob
 from foresail.service.api import answers
@@ -209,17 +209,23 @@ def change_policy(body: PolicyRequest, caller: Admin, parts: Parts) -> answers.P
 
 
 def _nodes(snapshot: ClusterSnapshot) -> list[answers.NodeAnswer]:
+    """Return the nodes; processors that belong to none are one, called as their partition."""
     return [
         answers.NodeAnswer(
             name=node.name,
             partition=partition.name,
             state=_state(node.name, snapshot),
             until_seconds=snapshot.drained.get(node.name),
-            **_amounts(node.total, _free(node.name, partition.name, snapshot)),
-            attributes=dict(node.attributes),
+            **_amounts(
+                node.total,
+                snapshot.free.get(node.name, Resources())
+                if node is partition
+                else _free(node.name, partition.name, snapshot),
+            ),
+            attributes={} if isinstance(node, Partition) else dict(node.attributes),
         )
         for partition in snapshot.cluster.partitions
-        for node in partition.nodes
+        for node in partition.nodes or (partition,)
     ]
 
 
