@@ -21,7 +21,7 @@ from foresail.model import registry
 from foresail.model.adapter import Capabilities
 from foresail.model.decision import Preempt, Start
 from foresail.model.errors import InputError
-from foresail.model.event import Ended, NodeDown
+from foresail.model.event import Ended, EndedBecause, NodeDown, NotStarted, Outcome
 from foresail.model.registry import entries, find
 from foresail.scenario.by_daemon import run_commands
 
@@ -211,7 +211,23 @@ def faulty(adapter):
             self.later = [each for each in events if isinstance(each, Ended)]
             return [*later, *(each for each in events if not isinstance(each, Ended))]
 
+    class HidesRefusals(adapter):
+        def reports(self, now):
+            return [each for each in super().reports(now) if not isinstance(each, NotStarted)]
+
+    class LosesWhatItRefuses(adapter):
+        def reports(self, now):
+            lost = EndedBecause.LOST
+            return [
+                Ended(now, Outcome(each.job_id, now, now, lost, None, each.attempt))
+                if isinstance(each, NotStarted)
+                else each
+                for each in super().reports(now)
+            ]
+
     return {
+        "tells_what_it_did_not_start": HidesRefusals,
+        "tells_what_it_did_not_start ": LosesWhatItRefuses,
         "starts_once": StartsAgain,
         "reports_every_end_once": ReportsTwice,
         "stops_what_it_is_to_stop": Deaf,

@@ -30,6 +30,7 @@ from foresail.model.event import (
     NodeDrained,
     NodeResumed,
     NodeUp,
+    NotStarted,
     Outcome,
     Released,
     Submitted,
@@ -352,6 +353,7 @@ def test_the_table_of_transitions_is_what_the_state_obeys(state, transition):
         "start": lambda: world.start("1", Placement.whole("all", 1), 9.0),
         "cancel": lambda: world.cancel("1", 9.0),
         "requeue": lambda: world.end(Outcome("1", 0.0, 9.0, EndedBecause.LOST), 9.0),
+        "unstart": lambda: world.unstart(NotStarted(9.0, "1", 1, "no", 1.0), 9.0),
         "end": lambda: world.end(Outcome("1", 0.0, 9.0), 9.0),
     }
     source, target = TRANSITIONS[transition]

@@ -162,7 +162,7 @@ def test_every_code_has_its_sentence_and_its_name():
     """With whatever numbers it comes."""
     numbers = dict.fromkeys(("cpus", "free", "ahead", "total", "gpus"), 2.0)
     numbers |= {"start": 60.0, "turn": 60.0, "head": "7", "after": "7", "nodes": "box", "by": "ann"}
-    numbers |= {"considered": 2.0, "waiting": 3.0, "begin": 60.0, "most": 2.0}
+    numbers |= {"considered": 2.0, "waiting": 3.0, "begin": 60.0, "most": 2.0, "why": "no"}
     for code in ReasonCode:
         assert REASONS[code]
         assert "{" not in Reason(code, numbers).sentence

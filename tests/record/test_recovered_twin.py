@@ -174,6 +174,8 @@ def decided(policy, seed, kills):
     cluster = racks(2, 8)
     conditions = ClusterConditions(
         cycle_seconds=20.0,
+        refused_start_share=0.1,
+        refused_for_seconds=45.0,
         outages=random_outages(cluster, 2000.0, 4000.0, 150.0, seed),
         node_changes=random_node_changes(cluster, 1500.0, 12, seed),
     )

@@ -23,6 +23,7 @@ from foresail.model.event import (
     NodeDrained,
     NodeResumed,
     NodeUp,
+    NotStarted,
     Outcome,
     Released,
     Submitted,
@@ -94,7 +95,7 @@ def known(fold):
 def wishes(state):
     free = state.free.by_partition(), state.free.by_node()
     later = dict(state.wakes), dict(state.ticks)
-    kept_back = set(state.held), set(state.held_back)
+    kept_back = set(state.held), {*state.held_back, *state.not_started}
     return (*kept_back, dict(state.cancelled), set(state.drained), *free, *later)
 
 
@@ -180,7 +181,8 @@ def test_wishes_of_users_and_operators_fold_too(policy, seed):
     """Jobs are held, released and cancelled in whatever state; nodes are drained and go down.
 
     Some are held in the step in which they come, before the log tells what is believed of them.
-    Some begin later, are of arrays with a limit, or depend on others in one way or another.
+    Starts are not carried out. Some begin later, are of arrays with a limit, or depend on others in
+    one way or another.
     """
     cluster = Cluster((Partition("all", Resources(6.0), tuple(nodes(3))),))
     log = checked(parse_policy(policy).build(), cluster)
@@ -198,7 +200,12 @@ def test_wishes_of_users_and_operators_fold_too(policy, seed):
         for unit in over:
             job_id, stage, tasks = (unit, "", ()) if isinstance(unit, str) else unit
             attempt = controller.running[unit].attempt
-            because = [EndedBecause.COMPLETED, EndedBecause.FAILED, EndedBecause.LOST]
+            if chance(0.1):
+                refused = NotStarted(now, job_id, attempt, "no", float(random.integers(1, 40)))
+                events.append(replace(refused, stage=stage, tasks=tasks))
+                del running[unit]
+                continue
+            because = [EndedBecause.COMPLETED, EndedBecause.FAILED, EndedBecause.REVOKED]
             why = because[random.choice(3, p=[0.8, 0.05, 0.15])]
             if job_id in controller.state.cancelled:
                 why = EndedBecause.CANCELLED

@@ -14,7 +14,6 @@ from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Preempt, Start
 from foresail.model.errors import InputError
 from foresail.model.event import (
-    REQUEUED,
     Allocation,
     Ended,
     EndedBecause,
@@ -308,7 +307,7 @@ def test_ends_move_when_others_start_and_end():
     ]
 
 
-@pytest.mark.parametrize("because", sorted(REQUEUED))
+@pytest.mark.parametrize("because", [EndedBecause.PREEMPTED, EndedBecause.LOST])
 def test_ends_move_when_others_are_stopped_or_lost(because):
     """Side by side until 6 each has done 3 of 10; the one that is left ends at 13."""
     is_lost = because is EndedBecause.LOST

@@ -14,7 +14,7 @@ from typing import Any, Final, Self, cast
 
 from foresail.checks.rules import Make, Rule, demand, require_conformity
 from foresail.live.cluster_plugin import ClusterPlugin
-from foresail.model.adapter import ChangesNodes, ClusterAdapter, ClusterTrial
+from foresail.model.adapter import ClusterAdapter, ClusterTrial, LivesByItself
 from foresail.model.changing_nodes import changed, changes_between
 from foresail.model.cluster import Cluster, Node
 from foresail.model.decision import Placement, Preempt, Start
@@ -29,6 +29,7 @@ from foresail.model.event import (
     NodeDown,
     NodeEvent,
     NodeRemoved,
+    NotStarted,
     Outcome,
 )
 from foresail.model.registry import Entry
@@ -208,9 +209,9 @@ def tells_what_its_nodes_do(make: Make) -> None:
             driver.carry_out(trial.start_of(0.0))
             driver.wait_for(1)
         else:
-            nodes = _nodes_of(trial)
+            living = _living(trial)
             for change in _comings_and_goings(before, driver.now):
-                nodes.change_nodes(change)
+                living.happen(change)
                 driver.wait_for_nodes(change)
         told = before
         for change in driver.node_changes:
@@ -230,14 +231,17 @@ def loses_what_nodes_take_along(make: Make) -> None:
         long = trial.start_of(_LONG_SECONDS)
         driver.carry_out(long)
         driver.wait_quietly()
-        homes, nodes = _homes(driver.adapter.cluster), _nodes_of(trial)
+        homes, living = _homes(driver.adapter.cluster), _living(trial)
         for name in homes:
-            nodes.change_nodes(NodeRemoved(driver.now, name))
+            living.happen(NodeRemoved(driver.now, name))
             driver.wait_for_nodes(NodeRemoved(driver.now, name))
         ended = [(each.attempt, str(each.ended_because)) for each in driver.outcomes]
-        demand(ended == [(1, "lost")], f"once all nodes have gone it has reported {ended}")
+        demand(
+            ended in ([(1, "lost")], [(1, "revoked")]),
+            f"once all nodes have gone it has reported {ended}",
+        )
         for node, partition in homes.values():
-            nodes.change_nodes(NodeAdded(driver.now, node, partition))
+            living.happen(NodeAdded(driver.now, node, partition))
             driver.wait_for_nodes(NodeAdded(driver.now, node, partition))
         driver.carry_out(replace(long, attempt=2))
         driver.wait_quietly()
@@ -245,10 +249,31 @@ def loses_what_nodes_take_along(make: Make) -> None:
         demand(begun == 2 and len(driver.outcomes) == 1, f"the job began {begun} times")
 
 
-def _nodes_of(trial: ClusterTrial) -> ChangesNodes:
-    """The trial as one that can change its nodes, as its adapter declares."""
-    demand(isinstance(trial, ChangesNodes), "its nodes change, and its trial cannot change them")
-    return cast("ChangesNodes", trial)
+def tells_what_it_did_not_start(make: Make) -> None:
+    """Require that a start that is not carried out is reported, and the next one is carried out."""
+    trial = make()
+    with _Driver(trial) as driver:
+        if not driver.adapter.capabilities.refuses_starts:
+            return
+        start = trial.start_of(0.0)
+        _living(trial).happen(NotStarted(driver.now, start.job_id, 1, "it is tried", _SOON_SECONDS))
+        driver.carry_out(start)
+        driver.wait_quietly()
+        driver.carry_out(start)
+        driver.wait_quietly()
+        refused = [(each.attempt, each.again_after_seconds > 0.0) for each in driver.not_started]
+        demand(refused == [(1, True)], f"of a start not carried out it reports {refused}")
+        demand(bool(driver.not_started[0].sentence), "it does not say why it started nothing")
+        driver.carry_out(replace(start, attempt=2))
+        driver.wait_for(1)
+    begun = trial.times_begun(start.job_id)
+    demand(begun == 1, f"the job began {begun} times")
+
+
+def _living(trial: ClusterTrial) -> LivesByItself:
+    """The trial as one that does by itself what its adapter declares."""
+    demand(isinstance(trial, LivesByItself), "it declares what its trial cannot let happen")
+    return cast("LivesByItself", trial)
 
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -262,6 +287,7 @@ RULES: Final[tuple[Rule, ...]] = (
     knows_its_history_in_order,
     tells_what_its_nodes_do,
     loses_what_nodes_take_along,
+    tells_what_it_did_not_start,
 )
 
 
@@ -269,14 +295,15 @@ class _Driver:
     """Drives an adapter for a while: by the clock, or by its own time if it has no descriptor.
 
     To be read: ``adapter``, ``now``, ``leads_time`` (it is the adapter's own), ``outcomes`` (as
-    they were reported), ``node_changes`` (likewise). What still runs at the end is stopped, if it
-    can be.
+    they were reported), ``node_changes`` and ``not_started`` (likewise). What still runs at
+    the end is stopped, if it can be.
     """
 
     def __init__(self, trial: ClusterTrial, not_before: float = 0.0) -> None:
         self.adapter: ClusterAdapter = trial.connect()
         self.outcomes: list[Outcome] = []
         self.node_changes: list[NodeChange] = []
+        self.not_started: list[NotStarted] = []
         self.leads_time = self.adapter.wake_descriptor is None
         self.now = not_before if self.leads_time else time.time()
         self._running: dict[tuple[str, int], Start] = {}
@@ -299,7 +326,7 @@ class _Driver:
     def carry_out(self, *instructions: Start | Preempt) -> None:
         """Hand over instructions."""
         for instruction in instructions:
-            if isinstance(instruction, Start) and not self._has_ended(instruction):
+            if isinstance(instruction, Start) and not self._is_over(instruction):
                 self._running[instruction.job_id, instruction.attempt] = instruction
             self.adapter.carry_out(instruction, self.now)
 
@@ -352,6 +379,13 @@ class _Driver:
                 declared = self.adapter.capabilities.changes_nodes
                 demand(declared, "it reports nodes that change, and does not declare it")
                 self._note_node(event)
+            if isinstance(event, NotStarted):
+                demand(
+                    (event.job_id, event.attempt) in self._running,
+                    f"{event.job_id} is reported as not started, which was not to start",
+                )
+                del self._running[event.job_id, event.attempt]
+                self.not_started.append(event)
             if not isinstance(event, Ended):
                 continue
             outcome = event.outcome
@@ -373,10 +407,9 @@ class _Driver:
         if isinstance(event, NodeChange):
             self.node_changes.append(event)
 
-    def _has_ended(self, start: Start) -> bool:
-        return any(
-            (each.job_id, each.attempt) == (start.job_id, start.attempt) for each in self.outcomes
-        )
+    def _is_over(self, start: Start) -> bool:
+        over: list[Outcome | NotStarted] = [*self.outcomes, *self.not_started]
+        return any((each.job_id, each.attempt) == (start.job_id, start.attempt) for each in over)
 
 
 def _homes(cluster: Cluster) -> dict[str, tuple[Node, str]]:

@@ -43,6 +43,7 @@ from foresail.model.event import (
     HistoryOutcome,
     NodeEvent,
     NodeRemoved,
+    NotStarted,
     OperatorEvent,
     Released,
     Submitted,
@@ -68,8 +69,8 @@ def _ranked(*groups: Iterable[type[Event]]) -> Mapping[type[Event], int]:
 _KNOWN: Final = (ClockRead, HistoryOutcome)
 _OF_NODES: Final = get_args(NodeEvent | OperatorEvent)
 _JOBS: Final = ((EstimateExpired,), (Cancelled,), (Submitted,), (Held, Released))
-_ENDS_FIRST: Final = _ranked(_KNOWN, (Ended,), _OF_NODES, *_JOBS, (Tick,))
-_SUBMISSIONS_FIRST: Final = _ranked(_KNOWN, *_JOBS, (Ended,), _OF_NODES, (Tick,))
+_ENDS_FIRST: Final = _ranked(_KNOWN, (Ended, NotStarted), _OF_NODES, *_JOBS, (Tick,))
+_SUBMISSIONS_FIRST: Final = _ranked(_KNOWN, *_JOBS, (Ended, NotStarted), _OF_NODES, (Tick,))
 
 
 class Controller:
@@ -375,6 +376,8 @@ class Controller:
         match event:
             case Ended():
                 self._end(event)
+            case NotStarted():
+                self._unstart(event)
             case Submitted():
                 self._submit(event)
             case EstimateExpired():
@@ -477,6 +480,17 @@ class Controller:
             self.scheduler.requeued(job, outcome)
         if self.predictor.refreshes_predictions:
             self._learned_of.add(job.user)
+
+    def _unstart(self, event: NotStarted) -> None:
+        """Put a job back whose start was not carried out: nothing is observed."""
+        job = self.state.submitted_job(event.job_id).job
+        withdrawn = self.state.unstart(event, self.now)
+        if job.job_id in self.state.ended:  # it was cancelled
+            self._release(job.job_id)
+            self.predictor.withdrawn(job, self.now)
+        elif self.state.nothing_begun(job.job_id):
+            self.predictor.not_started(job, self.now)
+        self._withdraw(withdrawn)
 
     def _cancel(self, event: Cancelled) -> None:
         """End a job that waits; what runs of one is stopped."""

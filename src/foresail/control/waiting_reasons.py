@@ -66,6 +66,10 @@ class WaitingReasons:
             if unmet is not None:
                 predecessor, kind = unmet
                 return Reason(_OF_DEPENDENCY[kind], {"after": predecessor})
+        if job_id in state.not_started:
+            event = state.not_started[job_id]
+            again = event.time + event.again_after_seconds
+            return Reason(ReasonCode.NOT_STARTED, {"why": event.sentence, "again": again})
         if job_id in state.held_back:
             begin, limit = state.why_held_back(job_id)
             if begin is not None:

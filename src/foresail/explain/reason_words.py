@@ -33,6 +33,7 @@ REASONS: Final = {
     ReasonCode.ARRAY_LIMIT: "enough of its array run",
     ReasonCode.FRAGMENTED: "what is free is in pieces that are too small",
     ReasonCode.NODES_OUT: "nodes are out of use",
+    ReasonCode.NOT_STARTED: "could not be started",
 }
 """What each kind of reason is called."""
 
@@ -45,6 +46,9 @@ def reason_words(reason: Reason, now: float) -> str:
     since = reason.numbers.get("since")
     if isinstance(since, float | int):
         return f"{reason.sentence}, {from_now(since - now)}"
+    again = reason.numbers.get("again")
+    if isinstance(again, float | int):
+        return f"{reason.sentence}; it may start again {in_words(again - now)}"
     turn = reason.numbers.get("turn")
     if isinstance(turn, float | int):
         return _first_words(reason, now - turn, now)
@@ -115,6 +119,8 @@ def end_words(outcome: Outcome, job: Job, cancelled_by: str = "") -> str | None:
             return outcome.reason or "stopped to make room for another"
         case EndedBecause.LOST:
             return outcome.reason or "lost: what watched it, or the machine, went down"
+        case EndedBecause.REVOKED:
+            return outcome.reason or "what it ran on was taken back"
 
 
 def _limit_words(outcome: Outcome, requested_seconds: float | None) -> str:

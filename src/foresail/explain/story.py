@@ -28,6 +28,7 @@ from foresail.model.event import (
     Ended,
     EndedBecause,
     Event,
+    NotStarted,
     Outcome,
     Submitted,
     Unit,
@@ -65,7 +66,11 @@ _NEWS: Final = 0.25
 
 _MOST_PLACES: Final = 8
 
-_IN_VAIN: Final = {EndedBecause.PREEMPTED: "Stopped", EndedBecause.LOST: "Lost"}
+_IN_VAIN: Final = {
+    EndedBecause.PREEMPTED: "Stopped",
+    EndedBecause.LOST: "Lost",
+    EndedBecause.REVOKED: "Ended, as its place was taken back,",
+}
 """What is said of an attempt that was not the job's last."""
 
 
@@ -307,6 +312,11 @@ class _Teller:
                 self._is_asked = False
                 self._reason = None
                 return self._tasks.ended(outcome, self._of_end(outcome))
+            case NotStarted(job_id=self._job_id):
+                self._is_asked, self._reason = False, ReasonCode.NOT_STARTED
+                later = duration(event.again_after_seconds)
+                said = f"Not started after all: {event.sentence}. It may start again in {later}."
+                return of_part(event, said)
             case Cancelled(job_id=self._job_id, by=by):
                 return self._of_cancellation(by)
         return None

@@ -164,6 +164,7 @@ _LEAST_SHARE: Final = 0.2
 _ENDS: Final = {
     EndedBecause.PREEMPTED: "preempted",
     EndedBecause.LOST: "lost",
+    EndedBecause.REVOKED: "revoked",
 }
 
 
@@ -264,6 +265,7 @@ class PlanTeller:
                 ("ended", "job {} ended", "{} jobs ended"),
                 ("preempted", "job {} was stopped", "{} jobs were stopped"),
                 ("lost", "job {} was lost with a node", "{} jobs were lost with nodes"),
+                ("revoked", "the place of job {} was taken back", "{} places were taken back"),
                 ("outlived", "job {} outlived its estimate", "{} estimates were outlived"),
                 ("submitted", "job {} was submitted", "{} jobs were submitted"),
                 ("cancelled", "job {} was cancelled", "{} jobs were cancelled"),

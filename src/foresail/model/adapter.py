@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Preempt, Start
 from foresail.model.errors import InputError
-from foresail.model.event import Event, HistoryOutcome, NodeChange
+from foresail.model.event import Event, HistoryOutcome, NodeChange, NotStarted
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,15 @@ class Capabilities:
         Nodes may go down, come, change and go.
     starts_tasks
         Stages of a job, and tasks of a stage, can be started by themselves.
+    refuses_starts
+        A start may not be carried out, which is reported.
     """
 
     places: bool = False
     preempts: bool = False
     changes_nodes: bool = False
     starts_tasks: bool = False
+    refuses_starts: bool = False
 
     def require(self, instruction: Instruction) -> None:
         """Refuse an instruction that takes what was not declared.
@@ -95,7 +98,8 @@ class ClusterAdapter(Protocol):
         """Return what has happened since last asked, in order; none of it is later than now.
 
         What runs on a node that is down or gone, or has no room there any more, is reported as
-        ``LOST`` before that is.
+        ``LOST`` before that is, or as ``REVOKED`` where it was taken back. A start that is not
+        carried out is reported as ``NotStarted``, and has begun nothing.
         """
 
     @property
@@ -127,8 +131,8 @@ class ClusterTrial(Protocol):
 
 
 @runtime_checkable
-class ChangesNodes(Protocol):
-    """A trial of a cluster whose nodes come, change and go."""
+class LivesByItself(Protocol):
+    """A trial of a cluster that does more than it is instructed to, as its adapter declares."""
 
-    def change_nodes(self, change: NodeChange) -> None:
-        """Let a node come, change or go now."""
+    def happen(self, event: NodeChange | NotStarted) -> None:
+        """Let a node come, change or go now, or a start not be carried out that is to come."""

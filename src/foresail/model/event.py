@@ -81,9 +81,11 @@ class EndedBecause(StrEnum):
     CANCELLED = "cancelled"
     PREEMPTED = "preempted"
     LOST = "lost"
+    REVOKED = "revoked"
+    """What it ran on was taken back, which is no failure of anything."""
 
 
-REQUEUED: Final = frozenset({EndedBecause.PREEMPTED, EndedBecause.LOST})
+REQUEUED: Final = frozenset({EndedBecause.PREEMPTED, EndedBecause.LOST, EndedBecause.REVOKED})
 """An attempt that ended so was not the job's last: the job goes back to its place in the queue."""
 
 
@@ -142,6 +144,21 @@ class Ended:
 
     time: float
     outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class NotStarted:
+    """A start was not carried out: nothing ran of it, and the job goes back to its place."""
+
+    time: float
+    job_id: str
+    attempt: int
+    sentence: str
+    """Why, for people."""
+    again_after_seconds: float
+    """Time from then until the job may be started again."""
+    stage: str = ""
+    tasks: tuple[int, ...] = ()
 
 
 @quickly_made
@@ -268,7 +285,10 @@ class NodeChanged:
 
 @dataclass(frozen=True, slots=True)
 class NodeRemoved:
-    """A node is gone for good; what ran on it is reported as ended before, with ``LOST``."""
+    """A node is gone for good; what ran on it is reported as ended before.
+
+    With ``REVOKED``, or with ``LOST`` where the node has failed.
+    """
 
     time: float
     node: str
@@ -284,12 +304,15 @@ NodeEvent = NodeDown | NodeUp | NodeChange
 OperatorEvent = NodeDrained | NodeResumed
 """What an operator wishes of a node; the cluster itself knows nothing of it."""
 
-MAKES_ROOM: Final = frozenset(get_args(Ended | Cancelled | Held | NodeEvent | OperatorEvent))
+MAKES_ROOM: Final = frozenset(
+    get_args(Ended | NotStarted | Cancelled | Held | NodeEvent | OperatorEvent)
+)
 """What may leave jobs that wait more room than they were promised."""
 
 Event = (
     Submitted
     | Ended
+    | NotStarted
     | EstimateExpired
     | Cancelled
     | Held

@@ -41,6 +41,9 @@ class Predictor:
     def started(self, job: Job, now: float) -> None:
         """Note that a job's attempt starts."""
 
+    def not_started(self, job: Job, now: float) -> None:
+        """Note that the start of a job's attempt was not carried out: it teaches nothing."""
+
     def withdrawn(self, job: Job, now: float) -> None:
         """Note that a job that waited is gone: cancelled, or after one that did not complete."""
 

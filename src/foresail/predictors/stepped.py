@@ -56,9 +56,7 @@ from foresail.predictors.kernels.request import ignore
 
 """What is assumed of a job when neither its limit nor any runtime of its user is known."""
 
-_TEACHES_NOTHING: Final = frozenset(
-    {EndedBecause.PREEMPTED, EndedBecause.LOST, EndedBecause.CANCELLED}
-)
+_TEACHES_NOTHING: Final = frozenset({*REQUEUED, EndedBecause.CANCELLED})
 _FIRST_ROWS: Final = 64
 _SPECIFIED: Final = Struct(f"={SPEC_COLUMNS}d")
 """The columns of a specification row, written at once."""
@@ -165,6 +163,21 @@ class SteppedPredictor(Predictor):
             self._take(self._steps.predict, slot, now, math.nan)
         self._take(self._steps.started, slot, now, math.nan)
 
+    def not_started(self, job: Job, now: float) -> None:
+        """Let a job wait again that has not begun: as after an attempt that teaches nothing."""
+        slot = self._slots.get(job.job_id)
+        if slot is not None:
+            self._take(self._steps.observe, slot, now, math.nan)
+            self._wait_again(job, slot, now)
+
+    def _wait_again(self, job: Job, slot: int, now: float) -> None:
+        """Predict a job anew where beliefs about jobs that wait are refreshed; else forget it."""
+        if self._steps.refresh is not None:
+            self._take(self._steps.predict, slot, now, math.nan)
+            return
+        del self._slots[job.job_id]
+        self._free_slots.append(slot)
+
     def withdrawn(self, job: Job, now: float) -> None:
         """Forget a job that waited and will not run: it teaches nothing."""
         slot = self._slots.pop(job.job_id, None)
@@ -194,8 +207,8 @@ class SteppedPredictor(Predictor):
             slot = self._enter(job)
             self._take(self._steps.predict, slot, outcome.start_seconds, math.nan)
         self._take(self._steps.observe, slot, outcome.end_seconds, value)
-        if was_asked and self._steps.refresh is not None and outcome.ended_because in REQUEUED:
-            self._take(self._steps.predict, slot, outcome.end_seconds, math.nan)
+        if was_asked and outcome.ended_because in REQUEUED:
+            self._wait_again(job, slot, outcome.end_seconds)
             return
         del self._slots[job.job_id]
         self._free_slots.append(slot)

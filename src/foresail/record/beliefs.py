@@ -174,6 +174,14 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
+class NotBegun:
+    """The start of an attempt was not carried out."""
+
+    job: Job
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
 class JobWithdrawn:
     """A job that waited will not run; made to predictors that watch withdrawals."""
 
@@ -197,7 +205,7 @@ class ObservedPart:
     outcome: Outcome
 
 
-PredictorCall = Asked | AskedAgain | Started | JobWithdrawn | Observed | ObservedPart
+PredictorCall = Asked | AskedAgain | Started | NotBegun | JobWithdrawn | Observed | ObservedPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +231,9 @@ def teach(predictor: Predictor, calls: Iterable[PredictorCall]) -> Mapping[str, 
                 beliefs[job_id] = replace(beliefs[job_id], latest=latest)
             case Started(now=now):
                 predictor.started(job, now)
+            case NotBegun(now=now):
+                predictor.not_started(job, now)
+                beliefs[job_id] = replace(beliefs[job_id], latest=beliefs[job_id].first)
             case JobWithdrawn(now=now):
                 predictor.withdrawn(job, now)
             case ObservedPart(outcome=outcome):

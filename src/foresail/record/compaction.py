@@ -31,6 +31,7 @@ from foresail.model.event import (
     NodeRemoved,
     NodeResumed,
     NodeUp,
+    NotStarted,
     Released,
     Submitted,
     Unit,
@@ -195,8 +196,8 @@ class Compaction:
         match event:
             case Submitted(job=job):
                 self._put("submission", job.job_id, line)
-            case Ended(outcome=outcome):
-                unit = unit_of(outcome)
+            case Ended() | NotStarted():
+                unit = unit_of(event.outcome if isinstance(event, Ended) else event)
                 attempt = self._attempts[unit]
                 self._drop("wake", unit)
                 self._drop("preemption", unit)

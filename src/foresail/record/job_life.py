@@ -119,6 +119,13 @@ class PartsOfJob:
                 del self._to_complete[part.stage], self._left[part.stage]
                 self._open_stages()
 
+    def unstart(self, part: Part, number: int) -> None:
+        """The start of this number of a part was not carried out; it may have been the only one."""
+        self.end(part, EndedBecause.LOST)
+        untouched = {stage.name: stage.tasks for stage in self.job.stages} == self._to_complete
+        if number == self.first_start and not self.running and untouched:
+            self.begun_seconds = self.first_start = None
+
     def cancel(self) -> None:
         """Nothing more of it starts; it has ended with what runs of it."""
         self.because = self.because or EndedBecause.CANCELLED
@@ -164,6 +171,7 @@ TRANSITIONS: Final[Mapping[str, tuple[JobState, JobState]]] = MappingProxyType(
         "start": (JobState.PENDING, JobState.RUNNING),
         "cancel": (JobState.PENDING, JobState.ENDED),
         "requeue": (JobState.RUNNING, JobState.PENDING),
+        "unstart": (JobState.RUNNING, JobState.PENDING),
         "end": (JobState.RUNNING, JobState.ENDED),
     }
 )
@@ -429,20 +437,24 @@ class Eligibility:
     def next_seconds(self) -> float:
         """Return when the next job may begin; infinite for never."""
         begins = self.begins
-        while begins and begins[0][1] not in self._not_before:
+        while begins and self._not_before.get(begins[0][1]) != begins[0][0]:
             heapq.heappop(begins)
         return begins[0][0] if begins else math.inf
 
-    def begins_later(self, job_id: str) -> bool:
-        """Return whether a job may not begin yet."""
-        return job_id in self._not_before
+    def begin_of(self, job_id: str) -> float | None:
+        """Return when a job may begin that may not yet (seconds); None for any other."""
+        return self._not_before.get(job_id)
+
+    def put_off(self, job_id: str, until_seconds: float) -> None:
+        """Let a job begin no earlier."""
+        self._not_before[job_id] = until_seconds
+        heapq.heappush(self.begins, (until_seconds, job_id))
 
     def add(self, job: Job, conditions: StartConditions, now: float) -> None:
         """A job has been submitted."""
         begin = conditions.begin_seconds
         if begin is not None and begin > now:
-            self._not_before[job.job_id] = begin
-            heapq.heappush(self.begins, (begin, job.job_id))
+            self.put_off(job.job_id, begin)
 
     def begun(self, now: float) -> Iterator[tuple[str, float]]:
         """Jobs that may begin by now and could not before, each with when it could."""

@@ -21,6 +21,7 @@ from foresail.model.event import (
     Event,
     Held,
     HistoryOutcome,
+    NotStarted,
     Outcome,
     Released,
     Submitted,
@@ -34,6 +35,7 @@ from foresail.record.beliefs import (
     Asked,
     AskedAgain,
     JobWithdrawn,
+    NotBegun,
     Observed,
     ObservedPart,
     PredictorCall,
@@ -293,6 +295,15 @@ class RunFold:
                 self._wishes.setdefault(event.job_id, []).append(event)  # its belief comes first
             case Ended(outcome=outcome):
                 self._end(outcome, now)
+            case NotStarted(job_id=job_id):
+                job = self._state.submitted_job(job_id).job
+                withdrawn = self._state.unstart(event, now)
+                if job_id in self._state.ended:
+                    self._withdraw_job(job, now)
+                elif self._state.nothing_begun(job_id):
+                    self._calls.pop(("asked again", job_id), None)
+                    self._calls["not begun", unit_of(event), event.attempt] = NotBegun(job, now)
+                self._withdraw(withdrawn, now)
             case Cancelled(job_id=job_id, by=by):
                 self._cancel(job_id, now, by)
             case HistoryOutcome(job=job, outcome=outcome):
@@ -352,10 +363,10 @@ class RunFold:
     def _obey(self, instruction: Instruction, now: float) -> None:
         state = self._state
         match instruction:
-            case Start(job_id=job_id, placement=placement):
+            case Start(placement=placement):
                 running = state.start(unit_of(instruction), placement, now)
                 if state.begins_its_job(running):
-                    key = ("started", job_id, running.attempt)
+                    key = ("started", running.unit, running.attempt)
                     self._calls[key] = Started(running.job, now)
             case Withdraw(job_id=job_id, because=because):
                 if state.stage_of(job_id) is JobState.PENDING:  # not with what it depends on

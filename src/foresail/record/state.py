@@ -31,6 +31,7 @@ from foresail.model.event import (
     NodeRemoved,
     NodeResumed,
     NodeUp,
+    NotStarted,
     OperatorEvent,
     Outcome,
     Part,
@@ -60,7 +61,7 @@ from foresail.record.job_life import (
 _PENDING: Final = ("startable_roster", "waiting_for_roster", "too_wide_roster", "held_roster")
 _COPIED: Final = (
     *("held", "cancelled", "down", "drained", "stopping", "estimates", "wakes", "ticks", "ended"),
-    *("_living", "_requeued", "_line"),
+    *("not_started", "_living", "_requeued", "_line"),
 )
 """What a copy has of its own that holds nothing that changes."""
 
@@ -76,7 +77,8 @@ class State:
     empty cluster has no room for), ``held_back`` (pending jobs that could start or are too wide,
     and are held, are to begin later, or have enough others of their array before them), ``running``
     (by start), each with the ``Roster`` that knows its order and its changes; ``held`` (all that
-    are held, and by whom), ``cancelled`` (those that run and are to end, and by whom), ``stopping``
+    are held, and by whom), ``not_started`` (those whose start was not carried out, and that may not
+    start again yet), ``cancelled`` (those that run and are to end, and by whom), ``stopping``
     (what runs and is being stopped), ``estimates`` (of the runtime of what runs), ``wakes`` (when
     they expire), ``ticks`` (when jobs' reservations begin), ``clock`` (the last reading of the
     machine's clocks), ``ended``, ``free``, ``down`` and ``drained`` (nodes on which nothing starts,
@@ -111,6 +113,7 @@ class State:
         self.running_roster: Roster[Unit, RunningJob] = Roster(_by_start)
         self._show_rosters()
         self.held: dict[str, str] = {}
+        self.not_started: dict[str, NotStarted] = {}
         self.cancelled: dict[str, str] = {}
         self.down: set[str] = set()
         self.drained: dict[str, NodeDrained] = {}
@@ -236,10 +239,11 @@ class State:
 
     def why_held_back(self, job_id: str) -> tuple[float | None, int]:
         """Return when a job kept back without a hold may begin; else how many run at once."""
+        begin = self._eligibility.begin_of(job_id)
+        if begin is not None:
+            return begin, 0
         conditions = self.held_back[job_id].job.conditions
         assert conditions is not None
-        if self._eligibility.begins_later(job_id):
-            return conditions.begin_seconds, 0
         return None, conditions.most_at_once or 0
 
     def begin_step(self, now: float) -> bool:
@@ -255,9 +259,10 @@ class State:
         before = len(self.startable)
         for job_id, begin in self._eligibility.begun(now):
             pending = self.held_back.get(job_id)
+            was_put_off = self.not_started.pop(job_id, None) is not None
             if pending is not None:
                 self.held_roster.take(job_id)
-                self._queue(pending, begin)
+                self._wait_again(pending, begin) if was_put_off else self._queue(pending, begin)
         self.next_begin_seconds = self._eligibility.next_seconds
         return len(self.startable) > before
 
@@ -429,10 +434,13 @@ class State:
         job_id = living.job.job_id
         self._requeued[job_id] = 1 + self._requeued.get(job_id, 0)
         self._eligibility.stops(living.job)
-        self._put(living)
-        self._settle_array(living.job, now)
+        self._wait_again(living, now)
         if self.reference is not None:
             self.reference.requeued(job_id, now)
+
+    def _wait_again(self, living: PendingJob, now: float) -> None:
+        self._put(living)
+        self._settle_array(living.job, now)
 
     def _end_part(
         self, part: Part, running: RunningJob, outcome: Outcome, now: float
@@ -448,6 +456,50 @@ class State:
             self.history.ended[part.job_id] = whole
         withdrawn = self._finish(part.job_id, because, now)
         return AttemptEnd(running, outcome, withdrawn, parts, whole)
+
+    def unstart(self, event: NotStarted, now: float) -> list[Withdrawn]:
+        """Running back to pending: a start was not carried out, and so nothing has happened.
+
+        The job keeps its place and may not start before its time; one that was cancelled meanwhile
+        has ended. Returns the jobs that will never run because of that.
+        """
+        unit, job_id = unit_of(event), event.job_id
+        running = self.running.get(unit)
+        if running is None or running.attempt != event.attempt:
+            raise self._impossible(job_id, "unstart", now)
+        living, because = self._living[job_id], EndedBecause.CANCELLED
+        self._release(unit)
+        if isinstance(unit, Part):
+            parts = self._in_parts[job_id]
+            parts.unstart(unit, running.start_order)
+            if parts.ended_because is None:
+                self._leave(job_id)
+                self._put_off(event, now)
+                self._show(parts)
+                return []
+            because = parts.ended_because
+        elif job_id not in self.cancelled:
+            self._put_off(event, now)
+            self._requeue(living, now)
+            return []
+        if job_id in self.cancelled:
+            by = by_whom(self.cancelled[job_id], living.job.user)
+            self.note_withdrawn(job_id, f"cancelled {by}")
+        elif self.history is not None:
+            last = Outcome(job_id, now, now, because, attempt=event.attempt)
+            self.history.ended[job_id] = last
+        self._leave(job_id)
+        return self._finish(job_id, because, now)
+
+    def nothing_begun(self, job_id: str) -> bool:
+        """Return whether nothing of a living job that waits has begun."""
+        parts = self._in_parts.get(job_id)
+        return parts is None or parts.begun_seconds is None
+
+    def _put_off(self, event: NotStarted, now: float) -> None:
+        self.not_started[event.job_id] = event
+        self._eligibility.put_off(event.job_id, now + event.again_after_seconds)
+        self.next_begin_seconds = self._eligibility.next_seconds
 
     def cancel(self, job_id: str, now: float, by: str = "") -> list[Withdrawn]:
         """Pending to ended, by a user; returns the jobs that will never run because of it.
@@ -650,8 +702,12 @@ class State:
     def _put(self, pending: PendingJob) -> None:
         job_id = pending.job.job_id
         conditions = pending.job.conditions
-        if job_id in self.held or not (
-            conditions is None or self._eligibility.lets_through(pending.job, pending.arrival)
+        if (
+            job_id in self.held
+            or job_id in self.not_started
+            or not (
+                conditions is None or self._eligibility.lets_through(pending.job, pending.arrival)
+            )
         ):
             self.held_roster.put(job_id, pending)
         elif self._could_hold(pending):
@@ -700,7 +756,8 @@ class State:
         for dependent in self._dependencies.dependents.pop(job_id, ()):
             if dependent in self.waiting_for:
                 withdrawn += self._settle_dependent(dependent, now)
-        if job.conditions is not None:
+        was_put_off = self.not_started.pop(job_id, None) is not None
+        if job.conditions is not None or was_put_off:
             self._eligibility.remove(job, pending.arrival)
             self.next_begin_seconds = self._eligibility.next_seconds
             self._settle_array(job, now)

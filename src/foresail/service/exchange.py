@@ -28,6 +28,7 @@ from foresail.model.event import (
     Ended,
     EndedBecause,
     Held,
+    NotStarted,
     Released,
     Submitted,
 )
@@ -443,6 +444,11 @@ class StoreLog:
                     state.ended[job_id].end_seconds == now
                 ):
                     self._change(job_id, state="cancelled", end_seconds=now, because=because)
+            case EventTaken(time=now, event=NotStarted(job_id=job_id)):
+                ended = jobs.withdrawn.get(job_id)
+                self._change(job_id, **_PENDING)
+                if ended is not None:
+                    self._change(job_id, state="cancelled", end_seconds=now, because=ended)
             case EventTaken(event=Held(job_id=job_id)) if job_id in state.held:
                 self._change(job_id, state="held")
             case EventTaken(event=Released(job_id=job_id)) if state.pending_job(job_id):

@@ -67,6 +67,9 @@ def feed_item(number: int, record: Record) -> FeedItem:
             return _of_job(
                 number, now, outcome.job_id, "ended", state=state, exit_code=outcome.exit_code
             )
+        case EventTaken(time=now, event=events.NotStarted() as event):
+            why = {"state": "pending", "because": event.sentence}
+            return _of_job(number, now, event.job_id, "not started", **why)
         case Instructed(time=now, instruction=Start(job_id, attempt=attempt)):
             return _of_job(number, now, job_id, "started", state="running", attempt=attempt)
         case Instructed(time=now, instruction=Withdraw(job_id, because)):

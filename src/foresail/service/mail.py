@@ -34,6 +34,7 @@ _OF_ENDS: Final[Mapping[EndedBecause, tuple[str, ...]]] = {
     EndedBecause.LIMIT: ("TIME_LIMIT", "FAIL", "END"),
     EndedBecause.PREEMPTED: ("REQUEUE",),
     EndedBecause.LOST: ("REQUEUE",),
+    EndedBecause.REVOKED: ("REQUEUE",),
 }
 
 

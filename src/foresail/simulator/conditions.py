@@ -46,12 +46,19 @@ class ClusterConditions:
     """Tasks share the cpus and the memory of their node by what they really use, from moment to
     moment, and get in each other's way (``foresail.simulator.shared_machines``)."""
     seed: int = 0
-    """Of delays and noise. Those of an allocation depend on the seed and on its name alone, so that
-    they are the same under every policy."""
+    """Of delays, noise and refusals. Those of an allocation depend on the seed and on its name
+    alone, so that they are the same under every policy."""
+    refused_start_share: float = 0.0
+    """Share of starts that are not carried out."""
+    refused_for_seconds: float = 30.0
+    """Time until such a job may be started again."""
 
     def __post_init__(self) -> None:
         require_positive(self, "cycle_seconds")
         require_at_least(self, 0, "start_delay_seconds", "runtime_noise", "seed")
+        shares = 0.0 <= self.refused_start_share < 1.0
+        require(shares, self, "refused_start_share", "0 or more and less than 1")
+        require_positive(self, "refused_for_seconds")
         timely = all(0.0 <= change.time < math.inf for change in self.node_changes)
         require(timely, self, "node_changes", "times finite and 0 or more")
         for outage in self.outages:
@@ -68,15 +75,25 @@ class ClusterConditions:
         """
         if self.start_delay_seconds == 0.0 and self.runtime_noise == 0.0:
             return 0.0, runtime_seconds
-        job_id, stage, tasks, attempt = allocation
-        entropy = [self.seed, zlib.crc32(job_id.encode()), attempt]
-        if stage:  # a whole job has the seed that it had before there were parts
-            entropy += [zlib.crc32(stage.encode()), *tasks]
-        random = np.random.default_rng(entropy)
+        random = np.random.default_rng(self._entropy(allocation))
         delay = self.start_delay_seconds * random.exponential()
         sigma = self.runtime_noise
         factor = math.exp(sigma * random.normal() - 0.5 * sigma**2)
         return float(delay), float(runtime_seconds * factor)
+
+    def refuses(self, allocation: Allocation) -> bool:
+        """Return whether the start of an allocation is not carried out."""
+        if self.refused_start_share == 0.0:
+            return False
+        random = np.random.default_rng([*self._entropy(allocation), 1])
+        return float(random.random()) < self.refused_start_share
+
+    def _entropy(self, allocation: Allocation) -> list[int]:
+        job_id, stage, tasks, attempt = allocation
+        entropy = [self.seed, zlib.crc32(job_id.encode()), attempt]
+        if stage:  # a whole job has the seed that it had before there were parts
+            entropy += [zlib.crc32(stage.encode()), *tasks]
+        return entropy
 
 
 IDEAL: Final = ClusterConditions()

@@ -24,7 +24,9 @@ from foresail.model.event import (
     NodeAdded,
     NodeDown,
     NodeEvent,
+    NodeRemoved,
     NodeUp,
+    NotStarted,
     Outcome,
     Unit,
     unit_of,
@@ -144,8 +146,9 @@ class SimulatedCluster:
 
     What ends at an instant has ended before a node changes then. What has no room any more when a
     node is down, another or gone is lost, the latest started first. Whether there is room for what
-    is started is not its to check. Of the conditions, it is about when which nodes are down, come,
-    change and go; the rest of them is the execution's. Nothing happens before ``begin_seconds``,
+    is started is not its to check. What ran on nodes that go as it was known is revoked. Of the
+    conditions, it is about which starts are refused and when which nodes are down, come, change and
+    go; the rest of them is the execution's. Nothing happens before ``begin_seconds``,
     and nodes are as the cluster has them then.
 
     Raises ``InputError`` if an outage or a change is of a node that does not exist, or a node is
@@ -167,7 +170,10 @@ class SimulatedCluster:
             preempts=True,
             changes_nodes=bool(self._node_events),
             starts_tasks=True,
+            refuses_starts=conditions.refused_start_share > 0.0,
         )
+        self._conditions = conditions
+        self._refused: list[NotStarted] = []
         self.wake_descriptor: int | None = None
         self._execution = execution
         self._job_of = job_of
@@ -203,9 +209,19 @@ class SimulatedCluster:
         unit = unit_of(allocation)
         if allocation.attempt > self._begun.get(unit, 0):
             self._begun[unit] = allocation.attempt
+            if self._conditions.refuses(allocation):
+                self._refuse(allocation, now)
+                return
             self._running[allocation] = _RunningAllocation(allocation, placement, now)
             self._soonest = None
             self._expect(self._execution.started(allocation, placement, now))
+
+    def _refuse(self, allocation: Allocation, now: float) -> None:
+        job_id, stage, tasks, attempt = allocation
+        again = self._conditions.refused_for_seconds
+        sentence = "the cluster has refused it"
+        self._refused.append(NotStarted(now, job_id, attempt, sentence, again, stage, tasks))
+        self._soonest = now
 
     def stop(self, allocation: Allocation, now: float) -> None:
         """End an allocation that runs at once; its work is lost."""
@@ -222,6 +238,8 @@ class SimulatedCluster:
 
     def _find_soonest(self) -> float:
         ends, soonest = self._ends, self._execution.next_seconds
+        if self._refused:
+            return self._refused[0].time
         while ends:
             time = ends[0][0]
             if ends[0][2].end_seconds == time:
@@ -232,7 +250,10 @@ class SimulatedCluster:
 
     def reports(self, now: float) -> Sequence[Event]:
         """Report what has ended, and which nodes went and came, up to now."""
-        events: list[Event] = []
+        events: list[Event] = [*self._refused]
+        if self._refused:
+            self._refused.clear()
+            self._soonest = None
         time = self.next_seconds
         while math.inf > time <= now:
             if self._ends and self._ends[0][0] == time:
@@ -286,9 +307,11 @@ class SimulatedCluster:
         self.cluster = _changed(before, self._room, event)
         if self.cluster is not before:
             self._execution.nodes_changed(self.cluster, now)
+        is_planned = isinstance(event, NodeRemoved) and event.known_from_seconds is not None
+        because = EndedBecause.REVOKED if is_planned else EndedBecause.LOST
         if not isinstance(event, NodeUp | NodeAdded):
             for running in self._without_room():
-                yield self._end(running, now, EndedBecause.LOST)
+                yield self._end(running, now, because)
         yield event
 
     def _without_room(self) -> list[_RunningAllocation]:

@@ -10,7 +10,7 @@ from foresail.model.adapter import Capabilities
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Preempt, Start
-from foresail.model.event import Ended, EndedBecause, NodeRemoved, Outcome
+from foresail.model.event import Ended, EndedBecause, NodeRemoved, NotStarted, Outcome
 from foresail.model.registry import register
 
 
@@ -37,6 +37,7 @@ class World:
         self.known = set()
         self.at = {}
         self.changes = []
+        self.refusals = {}
 
 
 def two_nodes():
@@ -45,7 +46,7 @@ def two_nodes():
 
 
 class ToyAdapter:
-    capabilities = Capabilities(places=True, preempts=True, changes_nodes=True)
+    capabilities = Capabilities(places=True, preempts=True, changes_nodes=True, refuses_starts=True)
     wake_descriptor = None
 
     def __init__(self, world, seconds):
@@ -53,6 +54,7 @@ class ToyAdapter:
         self.seconds = seconds
         self.running = {}
         self.stopped = set()
+        self.refused = []
         self.told = len(world.changes)
         self.cluster = two_nodes()
         for change in world.changes:
@@ -60,7 +62,8 @@ class ToyAdapter:
 
     @property
     def next_seconds(self):
-        return min((self.world.ends[key] for key in self.running), default=math.inf)
+        over = [event.time for event in self.refused]
+        return min([self.world.ends[key] for key in self.running] + over, default=math.inf)
 
     def history(self):
         return ()
@@ -84,6 +87,9 @@ class ToyAdapter:
         key = start.job_id, start.attempt
         if key not in self.world.known:
             self.world.known.add(key)
+            if key in self.world.refusals:
+                self.refused.append(replace(self.world.refusals[key], time=now))
+                return
             self.world.begun[start.job_id] += 1
             self.world.ends[key] = now + self.world.seconds.get(start.job_id, self.seconds)
             self.world.at[key] = {name for name, _ in start.placement.tasks_by_node}
@@ -92,7 +98,8 @@ class ToyAdapter:
     def reports(self, now):
         over = sorted((self.world.ends[key], key) for key in self.running)
         ended = [self.end(key, end) for end, key in over if end <= now]
-        return [*ended, *self.node_events(now)]
+        refused, self.refused = self.refused, []
+        return [*ended, *(replace(each, time=now) for each in refused), *self.node_events(now)]
 
     def node_events(self, now):
         events = []
@@ -100,7 +107,7 @@ class ToyAdapter:
             self.cluster = changed(self.cluster, change)
             if isinstance(change, NodeRemoved):
                 gone = [key for key in self.running if change.node in self.world.at[key]]
-                events += [self.end(key, now, EndedBecause.LOST) for key in gone]
+                events += [self.end(key, now, EndedBecause.REVOKED) for key in gone]
             events.append(replace(change, time=now))
         self.told = len(self.world.changes)
         return events
@@ -128,8 +135,11 @@ class Trial:
         named = (("toy-1", 1),) if self.adapter.capabilities.places else ()
         return Start(job_id, Placement((("all", 1),), named))
 
-    def change_nodes(self, change):
-        self.world.changes.append(change)
+    def happen(self, event):
+        if isinstance(event, NotStarted):
+            self.world.refusals[event.job_id, event.attempt] = event
+        else:
+            self.world.changes.append(event)
 
     def times_begun(self, job_id):
         return self.world.begun[job_id]
