@@ -21,7 +21,7 @@ from foresail.model import registry
 from foresail.model.adapter import Capabilities
 from foresail.model.decision import Preempt, Start
 from foresail.model.errors import InputError
-from foresail.model.event import Ended, EndedBecause, NodeDown, NotStarted, Outcome
+from foresail.model.event import Began, Ended, EndedBecause, NodeDown, NotStarted, Outcome
 from foresail.model.registry import entries, find
 from foresail.scenario.by_daemon import run_commands
 
@@ -225,7 +225,17 @@ def faulty(adapter):
                 for each in super().reports(now)
             ]
 
+    class HidesBeginnings(adapter):
+        def reports(self, now):
+            return [each for each in super().reports(now) if not isinstance(each, Began)]
+
+    class ClaimsBeginnings(adapter):
+        def begin(self, now):
+            return [replace(each, ours=True) for each in super().begin(now)]
+
     return {
+        "tells_what_began_by_itself": HidesBeginnings,
+        "tells_what_began_by_itself ": ClaimsBeginnings,
         "tells_what_it_did_not_start": HidesRefusals,
         "tells_what_it_did_not_start ": LosesWhatItRefuses,
         "starts_once": StartsAgain,

@@ -7,13 +7,17 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.explain.reason_words import reason_words
 from foresail.explain.story import story
-from foresail.model.cluster import Cluster
-from foresail.model.decision import ReasonCode, Start
+from foresail.model.cluster import Cluster, Node, Partition, Resources
+from foresail.model.decision import Decision, Placement, Preempt, ReasonCode, Start
 from foresail.model.event import (
+    Began,
     Cancelled,
     Ended,
     EndedBecause,
+    Held,
+    NodeRemoved,
     NotStarted,
+    Occupied,
     Outcome,
     Submitted,
     Tick,
@@ -23,7 +27,7 @@ from foresail.record.job_life import ImpossibleTransition
 from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest
 from foresail.record.run_fold import folded
-from toys import Constant, Doubling, Fcfs
+from toys import Constant, Doubling, Fcfs, Scripted
 
 CLUSTER = Cluster.of_processors(2)
 
@@ -132,3 +136,84 @@ def test_what_was_revoked_is_censored_and_runs_again():
     assert folded(records).state.running["a"].attempt == 2
     told = [line.sentence for line in story(records, "a").lines]
     assert any(line.startswith("Ended, as its place was taken back, after") for line in told)
+
+
+ALL = Placement.whole("all", 1)
+
+
+def test_what_begins_by_no_start_of_ours_holds_room_and_is_never_stopped():
+    """Though it is held; it is believed in from its own start on, and ends as any other."""
+    controller = begun()
+    controller.step(0.0, [job("a"), job("b", 2), Held(0.0, "b")])
+    other = Began(8.0, "b", 1, Placement.whole("all", 2), 3.0, ours=False)
+    controller.step(8.0, [other])
+    running = controller.running["b"]
+    assert (running.ours, running.start_seconds, running.expected_end_seconds) == (False, 3.0, 13.0)
+    assert controller.state.free.cpus == -1.0  # a runs too
+    assert controller.state.wakes["b"] == 13.0
+    controller.scheduler = Scripted(Decision(preemptions=(Preempt("b"),)))
+    stops = controller.step(9.0, [job("c")])
+    assert not [each for each in stops if isinstance(each, Preempt)]
+    assert "not started here" in controller.first_refusal.sentence
+    assert not [
+        each for each in controller.step(10.0, [Cancelled(10.0, "b")]) if each.job_id == "b"
+    ]
+    controller.step(12.0, [Ended(12.0, Outcome("b", 3.0, 12.0))])
+    assert ("completed", "b") in controller.predictor.told
+    assert controller.state.free.cpus == 1.0
+    told = [line.sentence for line in story(controller._log._log.records, "b").lines]
+    assert "Runs by no start of ours, for 5 s by now: 2 tasks on all." in told
+
+
+def test_a_beginning_confirms_our_start_with_its_second_and_its_nodes():
+    controller = begun()
+    controller.step(0.0, [job("a")])
+    late = controller.step(4.0, [Began(4.0, "a", 1, ALL, 3.0)])
+    assert [(each.job_id, each.time) for each in late] == [("a", 13.0)]
+    assert controller.running["a"].start_seconds == 3.0
+    assert controller.step(5.0, [Began(5.0, "a", 1, ALL, 3.0)]) == []
+    assert controller.predictor.told == [("started", "a")]
+
+
+def test_what_came_began_and_ended_since_is_taken_in_that_order():
+    """Also a first attempt that ended, and a second one that did, of the same step."""
+    controller = begun()
+    came = Began(5.0, "a", 1, ALL, 2.0, ours=False)
+    done = Ended(5.0, Outcome("a", 2.0, 4.0))
+    controller.step(5.0, [done, came, job("a")])
+    assert controller.state.ended["a"].end_seconds == 5.0
+    controller.step(6.0, [job("b")])
+    lost = Ended(9.0, Outcome("b", 6.0, 7.0, EndedBecause.LOST))
+    again = Began(9.0, "b", 2, ALL, 7.0, ours=False)
+    over = Ended(9.0, Outcome("b", 7.0, 8.0, attempt=2))
+    controller.step(9.0, [lost, again, over])
+    assert [each.outcome.attempt for each in controller.state.history.past] == [1, 1, 2]
+
+
+def test_an_attempt_that_outlived_its_estimate_before_it_was_seen_is_corrected_at_once():
+    controller = begun()
+    controller.step(0.0, [job("a"), Held(0.0, "a")])
+    controller.step(30.0, [Began(30.0, "a", 1, ALL, 5.0, ours=False)])
+    assert controller.running["a"].expected_end_seconds == 45.0  # 10 s, doubled twice
+
+
+def test_a_beginning_that_cannot_be_is_none():
+    controller = begun()
+    controller.step(0.0, [job("a")])
+    for event in (Began(1.0, "a", 2, ALL, 1.0), Began(1.0, "x", 1, ALL, 1.0)):
+        with pytest.raises(ImpossibleTransition):
+            controller.step(1.0, [event])
+
+
+def test_a_node_is_occupied_by_what_is_no_job():
+    """By so much and no more than was said last; nothing is left of it once the node has gone."""
+    nodes = tuple(Node(name, Resources(4.0)) for name in ("n1", "n2"))
+    cluster = Cluster((Partition("all", Resources(8.0), nodes),))
+    controller = Controller(cluster, Fcfs(), Constant(10.0), Doubling())
+    free = controller.state.free
+    controller.step(0.0, [Occupied(0.0, "n1", Resources(3.0))])
+    assert (free.by_node()["n1"].cpus, free.cpus) == (1.0, 5.0)
+    assert starts(controller.step(1.0, [job("wide", 6)])) == []
+    assert starts(controller.step(2.0, [Occupied(2.0, "n1", Resources(2.0))])) == [("wide", 1)]
+    controller.step(3.0, [NodeRemoved(3.0, "n1")])
+    assert controller.state.occupied == {}

@@ -11,10 +11,12 @@ from foresail.checks.rules import tiny_workload
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster, Node, Partition, Resources
+from foresail.model.decision import Placement
 from foresail.model.event import (
     IN_CYCLES,
     PREDICTSIM,
     STANDARD,
+    Began,
     Cancelled,
     Ended,
     EndedBecause,
@@ -24,6 +26,7 @@ from foresail.model.event import (
     NodeResumed,
     NodeUp,
     NotStarted,
+    Occupied,
     Outcome,
     Released,
     Submitted,
@@ -95,7 +98,7 @@ def known(fold):
 def wishes(state):
     free = state.free.by_partition(), state.free.by_node()
     later = dict(state.wakes), dict(state.ticks)
-    kept_back = set(state.held), {*state.held_back, *state.not_started}
+    kept_back = set(state.held), {*state.held_back, *state.not_started, *state.occupied}
     return (*kept_back, dict(state.cancelled), set(state.drained), *free, *later)
 
 
@@ -169,6 +172,9 @@ def test_plans_fold_too(policy):
     assert len(log.compaction) < log.records / 2
 
 
+PLACES = [Placement((("all", 1),), ((f"n{at}", 1),)) for at in range(2)]
+
+
 def nodes(count):
     return [Node(f"n{number}", Resources(2.0)) for number in range(count)]
 
@@ -181,8 +187,8 @@ def test_wishes_of_users_and_operators_fold_too(policy, seed):
     """Jobs are held, released and cancelled in whatever state; nodes are drained and go down.
 
     Some are held in the step in which they come, before the log tells what is believed of them.
-    Starts are not carried out. Some begin later, are of arrays with a limit, or depend on others in
-    one way or another.
+    Starts are not carried out, and jobs begin by themselves. Some begin later, are of arrays with a
+    limit, or depend on others in one way or another.
     """
     cluster = Cluster((Partition("all", Resources(6.0), tuple(nodes(3))),))
     log = checked(parse_policy(policy).build(), cluster)
@@ -213,6 +219,22 @@ def test_wishes_of_users_and_operators_fold_too(policy, seed):
                 Ended(now, Outcome(job_id, 0.0, now, why, None, attempt, stage=stage, tasks=tasks))
             )
             del running[unit]
+            again = why is EndedBecause.REVOKED and isinstance(unit, str)
+            if again and chance(0.5):  # at once, by no start of ours
+                events.append(Began(now, unit, attempt + 1, PLACES[0], now - 1.0, ours=False))
+        began = {each.job_id for each in events if isinstance(each, Began)}
+        for unit, runs in controller.running.items():
+            if unit in running and chance(0.05) and isinstance(unit, str):
+                place = PLACES[random.integers(2)] if runs.job.tasks == 1 else runs.placement
+                events.append(Began(now, unit, runs.attempt, place, now - 2.0, ours=runs.ours))
+        for each in controller.pending:
+            job_id = each.job.job_id
+            if chance(0.03) and not each.startable and job_id not in began:
+                attempt = 1 + controller.state._requeued.get(job_id, 0)
+                events.append(Began(now, job_id, attempt, PLACES[1], now - 3.0, ours=False))
+        if chance(0.1):
+            amount = Resources(float(random.integers(0, 2)))
+            events.append(Occupied(now, f"n{random.integers(3)}", amount))
         if random.random() < 0.6:
             submitted.append(f"j{second}")
             events.append(Submitted(now, job_of(submitted, now, random)))

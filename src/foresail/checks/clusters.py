@@ -20,6 +20,7 @@ from foresail.model.cluster import Cluster, Node
 from foresail.model.decision import Placement, Preempt, Start
 from foresail.model.errors import InputError
 from foresail.model.event import (
+    Began,
     Ended,
     EndedBecause,
     Event,
@@ -270,6 +271,24 @@ def tells_what_it_did_not_start(make: Make) -> None:
     demand(begun == 1, f"the job began {begun} times")
 
 
+def tells_what_began_by_itself(make: Make) -> None:
+    """Require that what begins by no start of ours is reported as such, before its end, once."""
+    trial = make()
+    with _Driver(trial) as driver:
+        if not driver.adapter.capabilities.begins_jobs:
+            return
+        start = trial.start_of(_SOON_SECONDS)
+        now = driver.now
+        _living(trial).happen(Began(now, start.job_id, 1, start.placement, now, ours=False))
+        driver.wait_for(1)
+        driver.carry_out(start)
+        driver.wait_quietly()
+    begun = [(each.job_id, each.attempt, each.ours) for each in driver.begun]
+    demand(begun == [(start.job_id, 1, False)], f"of a job that began by itself it reports {begun}")
+    times = trial.times_begun(start.job_id)
+    demand(times == 1, f"the job began {times} times")
+
+
 def _living(trial: ClusterTrial) -> LivesByItself:
     """The trial as one that does by itself what its adapter declares."""
     demand(isinstance(trial, LivesByItself), "it declares what its trial cannot let happen")
@@ -288,6 +307,7 @@ RULES: Final[tuple[Rule, ...]] = (
     tells_what_its_nodes_do,
     loses_what_nodes_take_along,
     tells_what_it_did_not_start,
+    tells_what_began_by_itself,
 )
 
 
@@ -295,8 +315,8 @@ class _Driver:
     """Drives an adapter for a while: by the clock, or by its own time if it has no descriptor.
 
     To be read: ``adapter``, ``now``, ``leads_time`` (it is the adapter's own), ``outcomes`` (as
-    they were reported), ``node_changes`` and ``not_started`` (likewise). What still runs at
-    the end is stopped, if it can be.
+    they were reported), ``node_changes``, ``not_started`` and ``begun`` (likewise). What
+    still runs at the end is stopped, if it can be.
     """
 
     def __init__(self, trial: ClusterTrial, not_before: float = 0.0) -> None:
@@ -304,6 +324,7 @@ class _Driver:
         self.outcomes: list[Outcome] = []
         self.node_changes: list[NodeChange] = []
         self.not_started: list[NotStarted] = []
+        self.begun: list[Began] = []
         self.leads_time = self.adapter.wake_descriptor is None
         self.now = not_before if self.leads_time else time.time()
         self._running: dict[tuple[str, int], Start] = {}
@@ -379,6 +400,11 @@ class _Driver:
                 declared = self.adapter.capabilities.changes_nodes
                 demand(declared, "it reports nodes that change, and does not declare it")
                 self._note_node(event)
+            if isinstance(event, Began):
+                key = event.job_id, event.attempt
+                demand(event.ours or key not in self._running, f"{key} was ours to begin")
+                self._running[key] = Start(event.job_id, event.placement, event.attempt)
+                self.begun.append(event)
             if isinstance(event, NotStarted):
                 demand(
                     (event.job_id, event.attempt) in self._running,

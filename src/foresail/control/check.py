@@ -175,6 +175,8 @@ def _refuse_preemption(
         return Refusal(job_id, RefusalCode.TWICE, "it is being stopped already")
     if unit not in running:
         return Refusal(job_id, RefusalCode.NOT_RUNNING, "it is not running")
+    if not running[unit].ours:
+        return Refusal(job_id, RefusalCode.NOT_OURS, "it was not started here, and is not stopped")
     return None
 
 

@@ -32,6 +32,7 @@ from foresail.model.event import (
     MAKES_ROOM,
     REQUEUED,
     STANDARD,
+    Began,
     Cancelled,
     ClockRead,
     Conventions,
@@ -44,6 +45,7 @@ from foresail.model.event import (
     NodeEvent,
     NodeRemoved,
     NotStarted,
+    Occupied,
     OperatorEvent,
     Released,
     Submitted,
@@ -67,8 +69,8 @@ def _ranked(*groups: Iterable[type[Event]]) -> Mapping[type[Event], int]:
 
 
 _KNOWN: Final = (ClockRead, HistoryOutcome)
-_OF_NODES: Final = get_args(NodeEvent | OperatorEvent)
-_JOBS: Final = ((EstimateExpired,), (Cancelled,), (Submitted,), (Held, Released))
+_OF_NODES: Final = get_args(NodeEvent | Occupied | OperatorEvent)
+_JOBS: Final = ((EstimateExpired,), (Cancelled,), (Submitted,), (Held, Released), (Began,))
 _ENDS_FIRST: Final = _ranked(_KNOWN, (Ended, NotStarted), _OF_NODES, *_JOBS, (Tick,))
 _SUBMISSIONS_FIRST: Final = _ranked(_KNOWN, *_JOBS, (Ended, NotStarted), _OF_NODES, (Tick,))
 
@@ -354,13 +356,22 @@ class Controller:
         pending_job = self.state.pending_job
         return self._reasons.reasons([each for job_id in job_ids if (each := pending_job(job_id))])
 
-    def _rank(self, event: Event) -> tuple[int, int]:
-        """The place of an event as the conventions order them; ends by start, all else as given."""
-        order = 0
+    def _rank(self, event: Event) -> tuple[float, int]:
+        """The place of an event as the conventions order them; ends by start, all else as given.
+
+        What waits begins before it is cancelled or withdrawn, and ends after it has begun.
+        """
+        rank: float = self._ranks[type(event)]
         if isinstance(event, Ended):
             running = self.state.running.get(unit_of(event.outcome))
-            order = 0 if running is None else running.start_order
-        return self._ranks[type(event)], order
+            if running is None or running.attempt < event.outcome.attempt:
+                return self._ranks[Began] + 0.5, 0
+            return rank, running.start_order
+        if isinstance(event, Began) and self.state.stage_of(event.job_id) is not JobState.ABSENT:
+            rank = self._ranks[Cancelled] - 0.5
+            if self.state.stage_of(event.job_id) is JobState.PENDING:
+                rank = min(rank, self._ranks[Ended] - 0.5)
+        return rank, 0
 
     def _take(self, event: Event) -> bool:
         """Handle one event; returns whether it asks for a scheduling pass."""
@@ -376,6 +387,8 @@ class Controller:
         match event:
             case Ended():
                 self._end(event)
+            case Began():
+                self._begin(event)
             case NotStarted():
                 self._unstart(event)
             case Submitted():
@@ -481,6 +494,18 @@ class Controller:
         if self.predictor.refreshes_predictions:
             self._learned_of.add(job.user)
 
+    def _begin(self, event: Began) -> None:
+        """Take over what runs, or when and where it really began."""
+        unit, state = unit_of(event), self.state
+        before = state.running.get(unit)
+        running = state.begin(event, self.now)
+        if before is None and state.begins_its_job(running):
+            self.predictor.started(running.job, event.start_seconds)
+        if running.expected_end_seconds <= self.now:
+            self._correct(unit)
+        elif before is None or running.expected_end_seconds != before.expected_end_seconds:
+            self._wake(running)
+
     def _unstart(self, event: NotStarted) -> None:
         """Put a job back whose start was not carried out: nothing is observed."""
         job = self.state.submitted_job(event.job_id).job
@@ -518,9 +543,9 @@ class Controller:
             self._stop(part)
 
     def _stop(self, unit: Unit) -> None:
-        """Stop what runs, once."""
-        if unit not in self.state.stopping:
-            running = self.state.running[unit]
+        """Stop what runs, once; what is not ours is for the cluster to stop."""
+        running = self.state.running[unit]
+        if unit not in self.state.stopping and running.ours:
             self._instruct(
                 Preempt(running.job.job_id, running.attempt, running.stage, running.tasks)
             )

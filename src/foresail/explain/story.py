@@ -24,6 +24,7 @@ from foresail.model.decision import (
 )
 from foresail.model.distribution import Distribution
 from foresail.model.event import (
+    Began,
     Cancelled,
     Ended,
     EndedBecause,
@@ -312,6 +313,8 @@ class _Teller:
                 self._is_asked = False
                 self._reason = None
                 return self._tasks.ended(outcome, self._of_end(outcome))
+            case Began(job_id=self._job_id):
+                return self._of_beginning(event)
             case NotStarted(job_id=self._job_id):
                 self._is_asked, self._reason = False, ReasonCode.NOT_STARTED
                 later = duration(event.again_after_seconds)
@@ -320,6 +323,18 @@ class _Teller:
             case Cancelled(job_id=self._job_id, by=by):
                 return self._of_cancellation(by)
         return None
+
+    def _of_beginning(self, event: Began) -> str | None:
+        """Return that it runs, unless that and where was reported with its start."""
+        running = self._state.running.get(unit_of(event))
+        if running is not None and running.placement == event.placement:
+            return None
+        self._replanning.forget()
+        self._is_asked, self._reason = False, None
+        by_whom_started = "" if event.ours else " by no start of ours"
+        since = duration(max(0.0, event.time - event.start_seconds))
+        said = f"Runs{by_whom_started}, for {since} by now: {_places(event.placement)}."
+        return of_part(event, said)
 
     def _of_cancellation(self, by: str) -> str | None:
         stands = self._state.stage_of(self._job_id)

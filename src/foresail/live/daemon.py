@@ -12,7 +12,7 @@ import math
 import os
 import select
 import signal
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from types import FrameType
@@ -29,6 +29,7 @@ from foresail.model.changing_nodes import changes_between
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.event import (
     REQUEUED,
+    Began,
     Ended,
     EndedBecause,
     EstimateExpired,
@@ -163,13 +164,18 @@ class Daemon:
     def _is_finished(self) -> bool:
         if self._leaving:
             return True
-        if self.controller.running:
+        if self._ours:
             return False
         begin = self.controller.state.next_begin_seconds
         is_waited_for = (
             self._source.descriptor is not None or self.controller.state.ticks or begin < math.inf
         )
         return self.controller.draining or not is_waited_for
+
+    @property
+    def _ours(self) -> list[RunningJob]:
+        """Return what runs by a start of ours; the rest is for the cluster to end."""
+        return [each for each in self.controller.running.values() if each.ours]
 
     def _poll_source(self) -> None:
         """Wait for the source as long as something may come from it."""
@@ -244,9 +250,10 @@ class Daemon:
                 stage=each.stage,
                 tasks=each.tasks,
             )
-            for each in self.controller.running.values()
+            for each in self._ours
         ]
-        found = self._adapter.resume(running, now)
+        found = [*self._adapter.resume(running, now)]
+        found += self._gone(found, now)
         outcomes = [each.outcome for each in found if isinstance(each, Ended)]
         ran = [self._start_of(each) + each.runtime_seconds for each in outcomes if not _lost(each)]
         now = self.clock.advance(not_before=max(ran, default=now))
@@ -256,6 +263,18 @@ class Daemon:
         events += self._source.earlier(self.jobs.submitted, now)
         events.append(Tick(now))
         return now, events
+
+    def _gone(self, found: Sequence[Event], now: float) -> Iterator[Ended]:
+        """Yield ends of what was not ours and is not there any more: nothing is known of these."""
+        told = {unit_of(each) for each in found if isinstance(each, Began)}
+        told |= {unit_of(each.outcome) for each in found if isinstance(each, Ended)}
+        for unit, each in self.controller.running.items():
+            if not each.ours and unit not in told:
+                job_id, stage, tasks, attempt = each.allocation
+                why = "it has gone, and how it ended was not recorded"
+                because = EndedBecause.CANCELLED
+                ids = job_id, each.start_seconds, now, because, None, attempt, 1.0, stage, tasks
+                yield Ended(now, Outcome(*ids, reason=why))
 
     def _nodes_since(self, reported: Iterable[Event], now: float) -> list[Event]:
         """Return how nodes differ from the log, but for those that are reported to be down."""
@@ -303,8 +322,9 @@ class Daemon:
         ]
 
     def _start_of(self, outcome: Outcome) -> float:
-        """Return when the run started what has ended."""
-        return self.controller.running[unit_of(outcome)].start_seconds
+        """Return when the run started what has ended; of what began since, when that did."""
+        running = self.controller.running.get(unit_of(outcome))
+        return outcome.start_seconds if running is None else running.start_seconds
 
     def _ended(self, event: Ended, now: float, heard: float) -> Ended:
         """An end by the run's clock: it ran as long as whoever measured it says."""
@@ -363,7 +383,7 @@ class Daemon:
             self._leaving = True
             return []
         events: list[Event] = []
-        running = self.controller.running
+        running = self._ours
         if not self.controller.draining:
             self._observer.note(
                 f"draining: nothing new is started, {len(running)} running; "
@@ -386,12 +406,12 @@ class Daemon:
 
     def _stop_all(self, now: float) -> None:
         """Have the cluster stop what runs, if it can; that is the user's wish, not a decision."""
-        running = self.controller.running
+        running = self._ours
         if not self._adapter.capabilities.preempts:
             self._observer.note(f"this cluster stops no jobs: {len(running)} are waited for")
             return
         self._observer.note(f"stopping {len(running)} running jobs")
-        for each in running.values():
+        for each in running:
             self._adapter.carry_out(_preempt(each), now)
 
 

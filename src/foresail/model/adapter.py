@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Preempt, Start
 from foresail.model.errors import InputError
-from foresail.model.event import Event, HistoryOutcome, NodeChange, NotStarted
+from foresail.model.event import Began, Event, HistoryOutcome, NodeChange, NotStarted
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class Capabilities:
         Stages of a job, and tasks of a stage, can be started by themselves.
     refuses_starts
         A start may not be carried out, which is reported.
+    begins_jobs
+        Jobs may begin, or hold nodes, that were not instructed to.
     """
 
     places: bool = False
@@ -35,6 +37,7 @@ class Capabilities:
     changes_nodes: bool = False
     starts_tasks: bool = False
     refuses_starts: bool = False
+    begins_jobs: bool = False
 
     def require(self, instruction: Instruction) -> None:
         """Refuse an instruction that takes what was not declared.
@@ -79,7 +82,8 @@ class ClusterAdapter(Protocol):
         """Find again what an earlier driver had started, by its log.
 
         What still runs is waited for, what has ended meanwhile is reported, and what never began,
-        though that was instructed, is begun. Nodes that are down now are reported, all others are
+        though that was instructed, is begun. What runs by no start that was instructed is reported
+        with ``Began``, known before or not. Nodes that are down now are reported, all others are
         up; that ``cluster`` has others than the log is for the driver to see.
         """
 
@@ -99,7 +103,8 @@ class ClusterAdapter(Protocol):
 
         What runs on a node that is down or gone, or has no room there any more, is reported as
         ``LOST`` before that is, or as ``REVOKED`` where it was taken back. A start that is not
-        carried out is reported as ``NotStarted``, and has begun nothing.
+        carried out is reported as ``NotStarted``, and has begun nothing. What runs by no start that
+        was instructed is reported with ``Began``, not ``ours``, before its end.
         """
 
     @property
@@ -134,5 +139,5 @@ class ClusterTrial(Protocol):
 class LivesByItself(Protocol):
     """A trial of a cluster that does more than it is instructed to, as its adapter declares."""
 
-    def happen(self, event: NodeChange | NotStarted) -> None:
-        """Let a node come, change or go now, or a start not be carried out that is to come."""
+    def happen(self, event: NodeChange | NotStarted | Began) -> None:
+        """Let it be so: a node comes, changes or goes; a start to come is none; a job begins."""

@@ -46,6 +46,25 @@ def _require_speed(speed: float) -> None:
         raise InputError("not a speed", field="speed", value=speed, expected="a number above 0")
 
 
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Placement of a job's tasks: by partition, and by node once nodes are named."""
+
+    tasks_by_partition: tuple[tuple[str, int], ...]
+    tasks_by_node: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def places(self) -> tuple[tuple[str, int], ...]:
+        """Names of nodes, or of partitions where no nodes are named, each with its tasks."""
+        return self.tasks_by_node or self.tasks_by_partition
+
+    @classmethod
+    def whole(cls, partition: str, tasks: int) -> Placement:
+        """All tasks in one partition."""
+        return cls(((partition, tasks),))
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """One machine and what it offers (gpu model, rack, price class) as attributes.

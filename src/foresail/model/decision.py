@@ -11,6 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
+from foresail.model.cluster import Placement as Placement
 from foresail.model.containers import quickly_made
 from foresail.model.event import Allocation
 from foresail.model.words import count, is_or_are, listed, memory_size
@@ -196,25 +197,6 @@ def alike(reasons: Mapping[str, Reason]) -> list[AlikeReasons]:
 
 @quickly_made
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """Placement of a job's tasks: by partition, and by node once nodes are named."""
-
-    tasks_by_partition: tuple[tuple[str, int], ...]
-    tasks_by_node: tuple[tuple[str, int], ...] = ()
-
-    @property
-    def places(self) -> tuple[tuple[str, int], ...]:
-        """Names of nodes, or of partitions where no nodes are named, each with its tasks."""
-        return self.tasks_by_node or self.tasks_by_partition
-
-    @classmethod
-    def whole(cls, partition: str, tasks: int) -> Placement:
-        """All tasks in one partition."""
-        return cls(((partition, tasks),))
-
-
-@quickly_made
-@dataclass(frozen=True, slots=True)
 class Start:
     """Start this allocation now, there; which attempt it is, the state of the jobs says."""
 
@@ -328,6 +310,7 @@ class RefusalCode(StrEnum):
     NOT_WHOLE = "not_whole"
     NO_ROOM = "no_room"
     NO_SUCH_TASK = "no_such_task"
+    NOT_OURS = "not_ours"
 
 
 @dataclass(frozen=True, slots=True)

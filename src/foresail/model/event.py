@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
-from foresail.model.cluster import Node
+from foresail.model.cluster import Node, Placement, Resources
 from foresail.model.containers import quickly_made
 from foresail.model.job import Job
 from foresail.model.registry import DEPRECATED
@@ -144,6 +144,25 @@ class Ended:
 
     time: float
     outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """An attempt runs, since when and where the cluster says: by our start, or by no start of ours.
+
+    What is not ours holds its room and is believed in as any other; it is never stopped to make
+    room.
+    """
+
+    time: float
+    job_id: str
+    attempt: int
+    placement: Placement
+    start_seconds: float
+    ours: bool = True
+    """Whether it was instructed."""
+    stage: str = ""
+    tasks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +315,15 @@ class NodeRemoved:
     """From when on schedulers know that it will go; None: not before it has gone."""
 
 
+@dataclass(frozen=True, slots=True)
+class Occupied:
+    """So much of a node is held by what is no job, from now on; before it was something else."""
+
+    time: float
+    node: str
+    resources: Resources
+
+
 NodeChange = NodeAdded | NodeChanged | NodeRemoved
 """What makes another cluster of a cluster (``foresail.model.changing_nodes``)."""
 
@@ -305,13 +333,14 @@ OperatorEvent = NodeDrained | NodeResumed
 """What an operator wishes of a node; the cluster itself knows nothing of it."""
 
 MAKES_ROOM: Final = frozenset(
-    get_args(Ended | NotStarted | Cancelled | Held | NodeEvent | OperatorEvent)
+    get_args(Ended | NotStarted | Cancelled | Held | Occupied | NodeEvent | OperatorEvent)
 )
 """What may leave jobs that wait more room than they were promised."""
 
 Event = (
     Submitted
     | Ended
+    | Began
     | NotStarted
     | EstimateExpired
     | Cancelled
@@ -319,6 +348,7 @@ Event = (
     | Released
     | HistoryOutcome
     | NodeEvent
+    | Occupied
     | OperatorEvent
     | ClockRead
     | Tick

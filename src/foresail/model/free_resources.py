@@ -134,6 +134,19 @@ class FreeResources:
         self._down[node] = free - known.total
         self._partitions[partition] -= free
 
+    def occupy(self, node: str, amount: Resources) -> None:
+        """Hold so much more of a node for what is no job; less, where it is negative.
+
+        Raises ``KeyError`` if there is no such node.
+        """
+        partition, _ = self._home[node]
+        self._before_change()
+        if node in self._down:
+            self._down[node] -= amount
+            return
+        self._nodes[node] -= amount
+        self._partitions[partition] -= amount
+
     def open(self, node: str) -> None:
         """Put a node, or a partition without nodes, back."""
         if node not in self._home:

@@ -171,6 +171,8 @@ class RunningJob:
     """True if one that was submitted earlier waited when it started."""
     stage: str = ""
     tasks: tuple[int, ...] = ()
+    ours: bool = True
+    """Whether it was instructed; what was not is never stopped to make room."""
 
     @property
     def allocation(self) -> Allocation:

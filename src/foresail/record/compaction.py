@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 from foresail.model.decision import Instruction, Preempt, Start, TickAt, WakeAt, Withdraw
 from foresail.model.event import (
+    Began,
     Cancelled,
     ClockRead,
     Ended,
@@ -32,6 +33,7 @@ from foresail.model.event import (
     NodeResumed,
     NodeUp,
     NotStarted,
+    Occupied,
     Released,
     Submitted,
     Unit,
@@ -62,7 +64,7 @@ from foresail.record.run_fold import Counters
 _LAST_EVENT: Final = "event"
 _LAST_PASS: Final = "pass"
 _OF_NO_JOB: Final = frozenset(
-    {_LAST_EVENT, _LAST_PASS, "history", "nodes", "drain", "node", "clock"}
+    {_LAST_EVENT, _LAST_PASS, "history", "nodes", "drain", "node", "occupied", "clock"}
     | {Manifest, Remembered, PolicyChanged, Drained, Reopened}
 )
 """Kinds of lines that are of no job; all others are of a job or a part of one."""
@@ -196,6 +198,15 @@ class Compaction:
         match event:
             case Submitted(job=job):
                 self._put("submission", job.job_id, line)
+            case Began():
+                unit = unit_of(event)
+                attempt = self._attempts.get(unit, 0)
+                is_known = attempt > 0 and not self._has(("end", attempt), unit)
+                if not is_known:
+                    attempt = self._attempts[unit] = attempt + 1
+                self._put(("confirmed" if is_known else "start", attempt), unit, line)
+            case Occupied(node=node):
+                self._put("occupied", node, line)
             case Ended() | NotStarted():
                 unit = unit_of(event.outcome if isinstance(event, Ended) else event)
                 attempt = self._attempts[unit]

@@ -469,6 +469,10 @@ class Eligibility:
             return None
         return self._arrays.get(job.conditions.array)
 
+    def let_go(self, job_id: str) -> None:
+        """Let a job begin at any time."""
+        self._not_before.pop(job_id, None)
+
     def lets_through(self, job: Job, arrival: int) -> bool:
         """Return whether a job that waits for nothing else may start; it waits in its array."""
         if job.job_id in self._not_before:
@@ -505,7 +509,7 @@ class Eligibility:
 
     def remove(self, job: Job, arrival: int) -> None:
         """A job is done with."""
-        self._not_before.pop(job.job_id, None)
+        self.let_go(job.job_id)
         self.leaves(job, arrival)
         self.stops(job)
         members = self.members(job)

@@ -170,6 +170,7 @@ _SILENT: Final[Mapping[type, Mapping[str, object]]] = {
     decision.Preempt: {"attempt": 1, **_WHOLE_JOB},
     decision.WakeAt: _WHOLE_JOB,
     event.EstimateExpired: _WHOLE_JOB,
+    event.Began: {"ours": True, **_WHOLE_JOB},
     event.NotStarted: _WHOLE_JOB,
     event.Cancelled: _BY_NOBODY,
     event.Held: _BY_NOBODY,

@@ -9,7 +9,7 @@ from typing import Any, Final
 from foresail.model.cluster import Cluster
 from foresail.model.containers import quickly_made
 from foresail.model.decision import AlikeReasons, Instruction, Refusal
-from foresail.model.event import STANDARD, Conventions, Ended, Event, NodeEvent, Submitted
+from foresail.model.event import STANDARD, Conventions, Ended, Event, NodeEvent, Occupied, Submitted
 from foresail.model.job import JobSize
 from foresail.model.view import Rejection, Reservation
 
@@ -274,7 +274,7 @@ def about(record: Record) -> str | None:
             return job.job_id
         case EventTaken(event=Ended(outcome=outcome)):
             return outcome.job_id
-        case EventTaken(event=event) if isinstance(event, NodeEvent):
+        case EventTaken(event=event) if isinstance(event, NodeEvent | Occupied):
             return NODES
         case EventTaken(event=event):
             return getattr(event, "job_id", _NOBODY)

@@ -15,6 +15,7 @@ from foresail.model.decision import Instruction, Start, Withdraw
 from foresail.model.event import (
     MAKES_ROOM,
     REQUEUED,
+    Began,
     Cancelled,
     ClockRead,
     Ended,
@@ -295,6 +296,12 @@ class RunFold:
                 self._wishes.setdefault(event.job_id, []).append(event)  # its belief comes first
             case Ended(outcome=outcome):
                 self._end(outcome, now)
+            case Began():
+                was_running = unit_of(event) in self._state.running
+                running = self._state.begin(event, now)
+                if not was_running and self._state.begins_its_job(running):
+                    key = ("started", running.unit, running.attempt)
+                    self._calls[key] = Started(running.job, event.start_seconds)
             case NotStarted(job_id=job_id):
                 job = self._state.submitted_job(job_id).job
                 withdrawn = self._state.unstart(event, now)

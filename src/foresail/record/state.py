@@ -14,12 +14,13 @@ from operator import attrgetter
 from typing import Final
 
 from foresail.model.changing_nodes import changed, without
-from foresail.model.cluster import Cluster
+from foresail.model.cluster import Cluster, Resources
 from foresail.model.containers import Roster, replaced
 from foresail.model.decision import Instruction, Placement, Preempt, TickAt, WakeAt
 from foresail.model.distribution import Distribution
 from foresail.model.event import (
     REQUEUED,
+    Began,
     ClockRead,
     EndedBecause,
     EstimateExpired,
@@ -32,11 +33,13 @@ from foresail.model.event import (
     NodeResumed,
     NodeUp,
     NotStarted,
+    Occupied,
     OperatorEvent,
     Outcome,
     Part,
     Released,
     Unit,
+    job_of,
     unit_of,
 )
 from foresail.model.free_resources import FreeResources, Slowdowns
@@ -61,6 +64,7 @@ from foresail.record.job_life import (
 _PENDING: Final = ("startable_roster", "waiting_for_roster", "too_wide_roster", "held_roster")
 _COPIED: Final = (
     *("held", "cancelled", "down", "drained", "stopping", "estimates", "wakes", "ticks", "ended"),
+    "occupied",
     *("not_started", "_living", "_requeued", "_line"),
 )
 """What a copy has of its own that holds nothing that changes."""
@@ -78,14 +82,14 @@ class State:
     and are held, are to begin later, or have enough others of their array before them), ``running``
     (by start), each with the ``Roster`` that knows its order and its changes; ``held`` (all that
     are held, and by whom), ``not_started`` (those whose start was not carried out, and that may not
-    start again yet), ``cancelled`` (those that run and are to end, and by whom), ``stopping``
-    (what runs and is being stopped), ``estimates`` (of the runtime of what runs), ``wakes`` (when
-    they expire), ``ticks`` (when jobs' reservations begin), ``clock`` (the last reading of the
-    machine's clocks), ``ended``, ``free``, ``down`` and ``drained`` (nodes on which nothing starts,
-    by name), ``submissions`` (the next job's arrival number), ``reference`` (the schedule that
-    follows each passage of a job, before its first one), ``history`` (what became of the jobs;
-    None: nothing is known), ``next_begin_seconds`` (when the next job may begin that may not yet;
-    infinite for never).
+    start again yet), ``cancelled`` (those that run and are to end, and by whom), ``stopping`` (what
+    runs and is being stopped), ``estimates`` (of the runtime of what runs), ``wakes`` (when they
+    expire), ``ticks`` (when jobs' reservations begin), ``clock`` (the last reading of the machine's
+    clocks), ``ended``, ``free``, ``down`` and ``drained`` (nodes on which nothing starts, by name),
+    ``occupied`` (what is held of nodes by what is no job), ``submissions`` (the next job's arrival
+    number), ``reference`` (the schedule that follows each passage of a job, before its first one),
+    ``history`` (what became of the jobs; None: nothing is known), ``next_begin_seconds`` (when the
+    next job may begin that may not yet; infinite for never).
 
     What runs is known by its ``Unit``: a whole job by its id. A job that ``starts_tasks`` lets
     start in parts can run and wait at once, and waits as what of it may start now.
@@ -116,6 +120,7 @@ class State:
         self.not_started: dict[str, NotStarted] = {}
         self.cancelled: dict[str, str] = {}
         self.down: set[str] = set()
+        self.occupied: dict[str, Resources] = {}
         self.drained: dict[str, NodeDrained] = {}
         self.stopping: set[Unit] = set()
         self.estimates: dict[Unit, float] = {}
@@ -336,37 +341,101 @@ class State:
 
     def start(self, unit: Unit, placement: Placement, now: float) -> RunningJob:
         """Pending to running, with the planned estimate of the runtime there."""
-        job_id, stage, tasks = (unit, "", ()) if isinstance(unit, str) else unit
+        job_id = job_of(unit)
         if unit in self.running or job_id not in self._living:
             raise self._impossible(job_id, "start", now)
         pending = self.startable[job_id]
-        overtook = self._first_arrival_in_line() < pending.arrival
-        held = pending.job
         if isinstance(unit, str):
             self.startable_roster.take(job_id)
-            requeued = self._requeued.get(job_id, 0)
+            attempt = 1 + self._requeued.get(job_id, 0)
         else:
+            attempt = 1 + self._in_parts[job_id].requeued.get(unit, 0)
+        return self._run(pending, unit, placement, attempt, now, now)
+
+    def begin(self, event: Began, now: float) -> RunningJob:
+        """Pending to running as the cluster says, whatever the job waits for; or it is as it says.
+
+        Raises ``ImpossibleTransition`` if the job neither waits, nor runs in this attempt, or runs
+        as a whole though it starts in parts.
+        """
+        unit, job_id = unit_of(event), event.job_id
+        running = self.running.get(unit)
+        if running is not None and running.attempt == event.attempt:
+            return self._confirm(running, event)
+        pending, in_parts = self.pending_job(job_id), job_id in self._in_parts
+        if running is not None or pending is None or in_parts is isinstance(unit, str):
+            raise self._impossible(job_id, "start", now)
+        if isinstance(unit, Part):
+            self._in_parts[job_id].requeued[unit] = event.attempt - 1
+        else:
+            self._requeued[job_id] = event.attempt - 1
+            if self.reference is not None and job_id not in self.startable:
+                self.reference.entered(pending, now)
+            self.held.pop(job_id, None)
+            self.not_started.pop(job_id, None)
+            self._leave(job_id)
+            self._eligibility.let_go(job_id)
+            self.next_begin_seconds = self._eligibility.next_seconds
+        start, attempt = event.start_seconds, event.attempt
+        begun = self._run(pending, unit, event.placement, attempt, start, now, ours=event.ours)
+        self._settle_array(pending.job, now)
+        return begun
+
+    def _confirm(self, running: RunningJob, event: Began) -> RunningJob:
+        """Let what runs have begun when and where the cluster says."""
+        unit = running.unit
+        if running.placement != event.placement:
+            self.free.give_back(running.held, running.placement)
+            self.free.take(running.held, event.placement)
+        slowdown = self._slowdowns.factor(running.job, event.placement)
+        estimate = self.estimates[unit] = self.estimates[unit] * slowdown / running.slowdown
+        confirmed = replaced(
+            running,
+            start_seconds=event.start_seconds,
+            placement=event.placement,
+            expected_end_seconds=event.start_seconds + estimate,
+            slowdown=slowdown,
+        )
+        self.running_roster.put(unit, confirmed)
+        return confirmed
+
+    def _run(
+        self,
+        pending: PendingJob,
+        unit: Unit,
+        placement: Placement,
+        attempt: int,
+        start_seconds: float,
+        now: float,
+        *,
+        ours: bool = True,
+    ) -> RunningJob:
+        """Let run what waits in no roster any more, or a part that waits."""
+        job_id, stage, tasks = (unit, "", ()) if isinstance(unit, str) else unit
+        overtook = self._first_arrival_in_line() < pending.arrival
+        held = pending.job
+        if isinstance(unit, Part):
             held = held.held(stage, tasks)
             parts = self._in_parts[job_id]
-            requeued = parts.requeued.get(unit, 0)
             parts.start(unit, now, self._starts)
             self._show(parts)
         slowdown = self._slowdowns.factor(pending.job, placement)
         estimate = slowdown * pending.planned_seconds
         running = RunningJob(
             pending.job,
-            now,
+            start_seconds,
             self._starts,
             placement,
             pending.prediction,
-            now + estimate,
+            start_seconds + estimate,
             0,  # corrections
             slowdown,
             pending.reservation,
-            1 + requeued,
+            attempt,
             overtook,
             stage,
             tasks,
+            ours,
         )
         self.free.take(held, placement)
         if pending.job.conditions is not None:
@@ -548,6 +617,8 @@ class State:
                 self.release(job_id, now)
             case ClockRead():
                 self.clock = news
+            case Occupied(node=node, resources=resources):
+                self._occupy(node, resources)
             case _ if isinstance(news, NodeEvent):
                 self.change_nodes(news)
             case _ if isinstance(news, OperatorEvent):
@@ -600,10 +671,18 @@ class State:
                 if isinstance(event, NodeRemoved):
                     self.down.discard(event.node)
                     self.drained.pop(event.node, None)
+                    self._occupy(event.node, Resources())
                 self.cluster = changed(self.cluster, event)
                 self.free.change(self.cluster)
                 self._slowdowns = Slowdowns(self.cluster)
                 self._sort_by_width()
+
+    def _occupy(self, node: str, resources: Resources) -> None:
+        before = self.occupied.pop(node, Resources())
+        if resources != before:
+            self.free.occupy(node, resources - before)
+        if resources != Resources():
+            self.occupied[node] = resources
 
     def operate(self, event: OperatorEvent) -> None:
         """A node, or a partition without nodes, is drained or used again, if there is such."""

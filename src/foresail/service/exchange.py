@@ -24,6 +24,7 @@ from foresail.model.decision import Placement, Start, Withdraw
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.event import (
     REQUEUED,
+    Began,
     Cancelled,
     Ended,
     EndedBecause,
@@ -444,6 +445,14 @@ class StoreLog:
                     state.ended[job_id].end_seconds == now
                 ):
                     self._change(job_id, state="cancelled", end_seconds=now, because=because)
+            case EventTaken(event=Began(job_id=job_id) as began):
+                self._change(
+                    job_id,
+                    state="running",
+                    start_seconds=began.start_seconds,
+                    attempt=began.attempt,
+                    places=_in_short(began.placement),
+                )
             case EventTaken(time=now, event=NotStarted(job_id=job_id)):
                 ended = jobs.withdrawn.get(job_id)
                 self._change(job_id, **_PENDING)

@@ -67,6 +67,8 @@ def feed_item(number: int, record: Record) -> FeedItem:
             return _of_job(
                 number, now, outcome.job_id, "ended", state=state, exit_code=outcome.exit_code
             )
+        case EventTaken(time=now, event=events.Began(job_id=job_id, attempt=attempt)):
+            return _of_job(number, now, job_id, "began", state="running", attempt=attempt)
         case EventTaken(time=now, event=events.NotStarted() as event):
             why = {"state": "pending", "because": event.sentence}
             return _of_job(number, now, event.job_id, "not started", **why)

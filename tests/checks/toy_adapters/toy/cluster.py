@@ -10,7 +10,7 @@ from foresail.model.adapter import Capabilities
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Preempt, Start
-from foresail.model.event import Ended, EndedBecause, NodeRemoved, NotStarted, Outcome
+from foresail.model.event import Began, Ended, EndedBecause, NodeRemoved, NotStarted, Outcome
 from foresail.model.registry import register
 
 
@@ -38,6 +38,7 @@ class World:
         self.at = {}
         self.changes = []
         self.refusals = {}
+        self.begins = []
 
 
 def two_nodes():
@@ -46,7 +47,9 @@ def two_nodes():
 
 
 class ToyAdapter:
-    capabilities = Capabilities(places=True, preempts=True, changes_nodes=True, refuses_starts=True)
+    capabilities = Capabilities(
+        places=True, preempts=True, changes_nodes=True, refuses_starts=True, begins_jobs=True
+    )
     wake_descriptor = None
 
     def __init__(self, world, seconds):
@@ -63,6 +66,8 @@ class ToyAdapter:
     @property
     def next_seconds(self):
         over = [event.time for event in self.refused]
+        if self.world.begins:
+            return 0.0
         return min([self.world.ends[key] for key in self.running] + over, default=math.inf)
 
     def history(self):
@@ -96,10 +101,22 @@ class ToyAdapter:
         self.running[key] = min(now, self.world.ends[key])
 
     def reports(self, now):
+        begun = self.begin(now)
         over = sorted((self.world.ends[key], key) for key in self.running)
         ended = [self.end(key, end) for end, key in over if end <= now]
         refused, self.refused = self.refused, []
-        return [*ended, *(replace(each, time=now) for each in refused), *self.node_events(now)]
+        return [
+            *begun,
+            *ended,
+            *(replace(each, time=now) for each in refused),
+            *self.node_events(now),
+        ]
+
+    def begin(self, now):
+        begun, self.world.begins = self.world.begins, []
+        for event in begun:
+            self.start(Start(event.job_id, event.placement, event.attempt), now)
+        return [replace(event, time=now, start_seconds=now) for event in begun]
 
     def node_events(self, now):
         events = []
@@ -136,7 +153,9 @@ class Trial:
         return Start(job_id, Placement((("all", 1),), named))
 
     def happen(self, event):
-        if isinstance(event, NotStarted):
+        if isinstance(event, Began):
+            self.world.begins.append(event)
+        elif isinstance(event, NotStarted):
             self.world.refusals[event.job_id, event.attempt] = event
         else:
             self.world.changes.append(event)
