@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from foresail.model.cluster import Resources
 from foresail.model.decision import Reason, ReasonCode
 from foresail.model.free_resources import tasks_within
-from foresail.model.job import DependencyKind, Job
+from foresail.model.job import DependencyKind, Job, Stage
 from foresail.model.view import PendingJob
 from foresail.model.words import listed
 from foresail.record.state import State
@@ -22,6 +22,9 @@ _OF_DEPENDENCY: Final[Mapping[DependencyKind, ReasonCode]] = {
     DependencyKind.SINGLETON: ReasonCode.SINGLETON,
 }
 _LACKS: Final = frozenset({ReasonCode.NO_ROOM, ReasonCode.FRAGMENTED})
+_Asked: TypeAlias = tuple[tuple[Stage, ...], str | None]
+"""What a job asks for, and where."""
+
 _MOST_NODES: Final = 3
 """So many nodes are named at most."""
 
@@ -40,14 +43,16 @@ class WaitingReasons:
 
     def of_all(self) -> dict[str, Reason]:
         """Return the reason of each pending job, by id in order of arrival."""
+        moment = Moment(self._state)
         return {
-            pending.job.job_id: self._told(pending) or _not_chosen(ahead)
+            pending.job.job_id: self._told(pending, moment) or _not_chosen(ahead)
             for ahead, pending in enumerate(self._state.pending())
         }
 
     def reasons(self, pending: Iterable[PendingJob]) -> dict[str, Reason]:
         """Return the reasons of some pending jobs, by id; for few of many."""
-        reasons = {each.job.job_id: self._told(each) for each in pending}
+        moment = Moment(self._state)
+        reasons = {each.job.job_id: self._told(each, moment) for each in pending}
         if None in reasons.values():
             rosters = [each.in_order() for each in self._state.pending_rosters]
             for each in pending:
@@ -56,7 +61,7 @@ class WaitingReasons:
                     reasons[each.job.job_id] = _not_chosen(ahead)
         return {job_id: reason for job_id, reason in reasons.items() if reason is not None}
 
-    def _told(self, pending: PendingJob) -> Reason | None:
+    def _told(self, pending: PendingJob, moment: Moment) -> Reason | None:
         """Return why a job waits; None if the scheduler says nothing of it."""
         state, job_id = self._state, pending.job.job_id
         if job_id in state.held:
@@ -83,23 +88,38 @@ class WaitingReasons:
             return Reason(ReasonCode.TOO_WIDE, numbers)
         if self.draining:
             return Reason(ReasonCode.DRAINING)
-        return as_it_stands(self.of_pass.get(job_id), pending, state)
+        return moment.corrected(self.of_pass.get(job_id), pending)
 
 
-def as_it_stands(reason: Reason | None, pending: PendingJob, state: State) -> Reason | None:
-    """Correct what a scheduler said of a job by what the state knows now."""
-    of_nodes = _out_of_use(pending, state)
-    if of_nodes is not None or reason is None or reason.code not in _LACKS:
-        return of_nodes or reason
-    in_parts = state.parts_of(pending.job.job_id) is not None
-    return reason if in_parts else _scarce(pending.job, state) or reason
+class Moment:
+    """Resources of a state at one moment: jobs that ask for the same lack the same."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._out_of_use: dict[_Asked, Reason | None] = {}
+        self._scarce: dict[_Asked, Reason | None] = {}
+
+    def corrected(self, reason: Reason | None, pending: PendingJob) -> Reason | None:
+        """Correct what a scheduler said of a job by what the state knows now."""
+        state, job = self._state, pending.job
+        if state.parts_of(job.job_id) is not None:
+            return reason
+        asked = job.stages, job.partition
+        if state.down or state.drained:
+            if asked not in self._out_of_use:
+                self._out_of_use[asked] = _out_of_use(job, state)
+            if self._out_of_use[asked] is not None:
+                return self._out_of_use[asked]
+        if reason is None or reason.code not in _LACKS:
+            return reason
+        if asked not in self._scarce:
+            self._scarce[asked] = _scarce(job, state)
+        return self._scarce[asked] or reason
 
 
-def _out_of_use(pending: PendingJob, state: State) -> Reason | None:
+def _out_of_use(job: Job, state: State) -> Reason | None:
     """Return that only nodes down or drained have room for a job; None if that is not so."""
-    if not (state.down or state.drained) or state.parts_of(pending.job.job_id) is not None:
-        return None
-    if state.could_hold_now(pending.job):
+    if state.could_hold_now(job):
         return None
     gone = sorted(state.down | state.drained.keys())
     named = [f"{node} ({_how_out(state, node)})" for node in gone[:_MOST_NODES]]

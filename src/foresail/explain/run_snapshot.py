@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from foresail.control.waiting_reasons import as_it_stands
+from foresail.control.waiting_reasons import Moment
 from foresail.model import event as events
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement, PlannedStart, Reason, ReasonCode, Start, Withdraw
@@ -29,7 +29,6 @@ from foresail.record.records import (
     about,
 )
 from foresail.record.run_fold import RunFold
-from foresail.record.state import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +202,7 @@ class LogFold:
         planned = {each.job_id: each for each in plan.planned() if each.job_id in living}
         free = state.free.by_partition().values()
         known = _ReasonContext(
-            now, state, max(0.0, sum(room.cpus for room in free)), plan.made_at, planned
+            now, Moment(state), max(0.0, sum(each.cpus for each in free)), plan.made_at, planned
         )
         return RunSnapshot(
             now=now,
@@ -234,7 +233,7 @@ class _ReasonContext:
     """Context of reasons: when the scheduler was last asked, and what it planned."""
 
     now: float
-    state: State
+    moment: Moment
     idle_cpus: float
     asked_at: float
     planned: Mapping[str, PlannedStart]
@@ -257,7 +256,7 @@ class _ReasonContext:
                 planned = self.planned.get(str(subject))
                 if planned is not None:
                     return Reason(reason.code, {**reason.numbers, "start": planned.start_seconds})
-        current = as_it_stands(reason, pending, self.state)
+        current = self.moment.corrected(reason, pending)
         return None if current is reason else current
 
 

@@ -330,21 +330,26 @@ class _Reasons(Mapping[str, Reason]):
         """Return why a job waits that does not just wait its turn."""
         common, reserved = self._common(), self._passed.reserved
         cpus, left = self._table.width(slot), self._passed.left
-        others = {name: amount for name, (amount,) in self._table.others([slot]).items()}
-        needs: dict[str, float | str] = {"cpus": cpus, **others}
         due = self._table.jobs_by_slot[slot].due
         if due is not None and due.due_seconds <= self._now:
-            turn: dict[str, float | str] = {**needs, "turn": due.turn_seconds}
+            turn: dict[str, float | str] = {**self._needs(slot), "turn": due.turn_seconds}
             if slot in reserved:
                 return Reason(ReasonCode.GOES_FIRST, turn | {"start": reserved[slot]})
             return Reason(ReasonCode.AMONG_FIRST, turn)
         if slot in reserved:
-            return Reason(ReasonCode.RESERVED, {**needs, "start": reserved[slot]})
+            return Reason(ReasonCode.RESERVED, {**self._needs(slot), "start": reserved[slot]})
         if cpus > common.free:
             return Reason(ReasonCode.NO_ROOM, {"cpus": cpus, "free": common.free})
         if left is not None and self._table.lacks(slot, left):
-            return Reason(ReasonCode.NO_ROOM, {**_left(left), **others})
+            return Reason(ReasonCode.NO_ROOM, {**_left(left), **self._beside_cpus(slot)})
         return Reason(ReasonCode.WOULD_DELAY, common.delayed) if common.delayed else None
+
+    def _needs(self, slot: int) -> dict[str, float | str]:
+        """Return what a job asks for, as reasons have it."""
+        return {"cpus": self._table.width(slot), **self._beside_cpus(slot)}
+
+    def _beside_cpus(self, slot: int) -> dict[str, float]:
+        return {name: amount for name, (amount,) in self._table.others([slot]).items()}
 
     def _common(self) -> _CommonReasons:
         if self._in_common is None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,9 @@ from sqlalchemy import (
     Connection,
     Engine,
     Executable,
+    Table,
+    Update,
+    bindparam,
     create_engine,
     delete,
     event,
@@ -24,6 +28,7 @@ from sqlalchemy import (
     make_url,
     select,
     text,
+    update,
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import QueuePool
@@ -273,3 +278,65 @@ def _set_up_sqlite(connection: Any, _: object) -> None:
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.close()
+
+
+_MOST_VALUES: Final = 900
+"""Values that one statement of SQLite may have in any version."""
+
+
+def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows, all of the same columns.
+
+    SQLite is given many in a statement: for each of them the driver lets go of the interpreter, and
+    has it again when no other thread computes.
+    """
+    if not rows:
+        return
+    if connection.dialect.name != "sqlite":
+        connection.execute(insert(table), rows)
+        return
+    columns = tuple(rows[0])
+    for some in _parts(rows, len(columns)):
+        values = tuple(row[name] for row in some for name in columns)
+        connection.exec_driver_sql(_insertion(table.name, columns, len(some)), values)
+
+
+def change_rows(
+    connection: Connection, table: Table, key: str, changes: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Set the same columns of rows, each by its key; in few statements, as rows are inserted."""
+    columns = tuple(next(iter(changes.values()), ()))
+    if connection.dialect.name != "sqlite":
+        rows = [{"changed_key": one, **values} for one, values in changes.items()]
+        connection.execute(_change_of_each(table, key, columns), rows)
+        return
+    for some in _parts(list(changes.items()), 2 * len(columns) + 1):
+        values = [v for name in columns for one, row in some for v in (one, row[name])]
+        statement = _change_of_all(table.name, key, columns, len(some))
+        connection.exec_driver_sql(statement, (*values, *(one for one, _ in some)))
+
+
+def _parts(rows: Sequence[Any], values_of_each: int) -> Iterator[Sequence[Any]]:
+    """Yield the rows in parts that one statement can have."""
+    most = _MOST_VALUES // values_of_each
+    return (rows[begin : begin + most] for begin in range(0, len(rows), most))
+
+
+@cache
+def _insertion(table: str, columns: tuple[str, ...], count: int) -> str:
+    one = f"({', '.join('?' * len(columns))})"
+    names = ", ".join(f'"{name}"' for name in columns)
+    return f'INSERT INTO "{table}" ({names}) VALUES {", ".join([one] * count)}'
+
+
+@cache
+def _change_of_all(table: str, key: str, columns: tuple[str, ...], count: int) -> str:
+    cases = f'CASE "{key}" {" ".join(["WHEN ? THEN ?"] * count)} END'
+    changed = ", ".join(f'"{name}" = {cases}' for name in columns)
+    return f'UPDATE "{table}" SET {changed} WHERE "{key}" IN ({", ".join("?" * count)})'
+
+
+@cache
+def _change_of_each(table: Table, key: str, columns: tuple[str, ...]) -> Update:
+    change = update(table).where(table.c[key] == bindparam("changed_key"))
+    return change.values({name: bindparam(name) for name in columns})

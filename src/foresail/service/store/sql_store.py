@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +15,6 @@ from sqlalchemy import (
     FromClause,
     Integer,
     Select,
-    Update,
     bindparam,
     case,
     cast,
@@ -30,7 +28,7 @@ from sqlalchemy.exc import DBAPIError
 
 from foresail.live.cluster_plugin import UseSample
 from foresail.model.errors import InputError
-from foresail.service.store.database import Database
+from foresail.service.store.database import Database, change_rows, insert_rows
 from foresail.service.store.protocol import (
     FORECASTS,
     HORIZONS_SECONDS,
@@ -65,9 +63,6 @@ from foresail.service.store.protocol import (
 )
 
 _ROWS_AT_ONCE: Final = 1_000
-_INSERT_REQUESTS: Final = insert(REQUESTS)
-_INSERT_JOBS: Final = insert(JOBS)
-_INSERT_RECORDS: Final = insert(RECORDS)
 _ONE_JOB: Final = select(JOBS).where(JOBS.c.job_id == bindparam("wanted"))
 _ONE_GROUP: Final[ColumnElement[int]] = literal(0)
 _OF_FORECAST: Final = FORECASTS.c.job_id == JOBS.c.job_id
@@ -191,10 +186,8 @@ class SqlStore:
                 keyed[call.user, call.client_key] = tuple(numbered)
         self._is_unsure_of_requests = True
         with self.database.writing() as connection:
-            if rows:
-                connection.execute(_INSERT_REQUESTS, rows)
-            if jobs:
-                connection.execute(_INSERT_JOBS, jobs)
+            insert_rows(connection, REQUESTS, rows)
+            insert_rows(connection, JOBS, jobs)
         self._last_request, self._last_job = number, last_job
         self._is_unsure_of_requests = False
         return answers
@@ -226,9 +219,9 @@ class SqlStore:
                         zip(step.lines, about, strict=True), self._last_record + 1
                     )
                 ]
-                connection.execute(_INSERT_RECORDS, rows)
-            for columns, changes in _alike(step.jobs).items():
-                connection.execute(_change_of(columns), changes)
+                insert_rows(connection, RECORDS, rows)
+            for changes in _alike(step.jobs):
+                change_rows(connection, JOBS, "job_id", changes)
             moved = connection.execute(_MOVE_ON, {"taken": step.taken})
             if not moved.rowcount:
                 connection.execute(insert(PROGRESS), {"one": 1, "taken": step.taken})
@@ -304,7 +297,8 @@ class SqlStore:
 
     def keep_samples(self, samples: Sequence[UseSample]) -> None:
         """Keep what jobs were measured to use."""
-        self.database.write(insert(SAMPLES), [asdict(each) for each in samples])
+        with self.database.writing() as connection:
+            insert_rows(connection, SAMPLES, [asdict(each) for each in samples])
 
     def samples(self) -> list[UseSample]:
         """Return the measured use of each job, in order."""
@@ -351,7 +345,8 @@ class SqlStore:
     def keep_forecasts(self, rows: Sequence[ForecastRow]) -> None:
         """Keep forecasts of starts."""
         values = [{name: getattr(each, name) for name in ForecastRow.__slots__} for each in rows]
-        self.database.write(insert(FORECASTS), values)
+        with self.database.writing() as connection:
+            insert_rows(connection, FORECASTS, values)
 
     def last_forecasts(self) -> dict[str, float]:
         """Return when the last forecast was made of each job that waits (Unix seconds), by id."""
@@ -463,19 +458,12 @@ class SqlStore:
         return tuple(map(request_of, self.database.records(wanted)))
 
 
-@cache
-def _change_of(columns: tuple[str, ...]) -> Update:
-    """The statement that changes these columns of jobs; there are few combinations of them."""
-    change = update(JOBS).where(JOBS.c.job_id == bindparam("changed_job"))
-    return change.values({name: bindparam(name) for name in columns})
-
-
-def _alike(jobs: Mapping[str, Row]) -> dict[tuple[str, ...], list[dict[str, Any]]]:
+def _alike(jobs: Mapping[str, Row]) -> Collection[Mapping[str, Row]]:
     """Changes of jobs by the columns that change: those of one kind are written at once."""
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, ...], dict[str, Row]] = {}
     for job_id, values in jobs.items():
-        groups.setdefault(tuple(sorted(values)), []).append({"changed_job": job_id, **values})
-    return groups
+        groups.setdefault(tuple(sorted(values)), {})[job_id] = values
+    return groups.values()
 
 
 def _chosen(wanted: JobsWanted, found: Select[Any]) -> Select[Any]:
