@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from foresail.model.cluster import Cluster, Partition, Resources
 from foresail.model.errors import InputError
-from foresail.service.api.callers import ClusterLimits
+from foresail.service.api.callers import ClusterLimits, KnownDirectories
 from foresail.service.api.submissions import (
     MOST_JOBS,
     JobChecks,
@@ -20,7 +20,9 @@ CLUSTER = Cluster((Partition("all", Resources(4.0)),))
 
 def checked(*jobs):
     asked = [JobRequest.model_validate({"command": "true", **each}) for each in jobs]
-    return JobChecks("ann", ClusterLimits(CLUSTER)).submission(asked, lambda _: None)
+    return JobChecks("ann", ClusterLimits(CLUSTER), KnownDirectories()).submission(
+        asked, lambda _: None
+    )
 
 
 def test_so_many_jobs_and_members_and_not_one_more():

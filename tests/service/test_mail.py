@@ -10,7 +10,7 @@ from foresail.live.command_job import CommandJob
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.event import EndedBecause, Outcome
-from foresail.service.api.callers import ClusterLimits
+from foresail.service.api.callers import ClusterLimits, KnownDirectories
 from foresail.service.api.submissions import JobChecks, JobRequest
 from foresail.service.configuration import read_configuration
 from foresail.service.mail import MailHook
@@ -101,8 +101,8 @@ def test_mail_that_would_not_be_sent_is_refused():
     cluster = Cluster.of_processors(2)
     asked = JobRequest(command="true", mail_type="END")
     with pytest.raises(InputError, match="mail is not set up here"):
-        JobChecks("ann", ClusterLimits(cluster)).job(asked)
-    checks = JobChecks("ann", ClusterLimits(cluster), sends_mail=True)
+        JobChecks("ann", ClusterLimits(cluster), KnownDirectories()).job(asked)
+    checks = JobChecks("ann", ClusterLimits(cluster), KnownDirectories(), sends_mail=True)
     assert checks.job(asked).mail_user == "ann"
     everything = checks.job(JobRequest(command="true", mail_type=["all", "TIME_LIMIT"]))
     assert everything.mail_type == "BEGIN,END,FAIL,REQUEUE,TIME_LIMIT"
@@ -113,7 +113,9 @@ def test_mail_that_would_not_be_sent_is_refused():
     with pytest.raises(InputError, match="about an array as a whole"):
         checks.job(array)
     checks.job(JobRequest(command="true", mail_type="END,ARRAY_TASKS", array="0-1"))
-    JobChecks("ann", ClusterLimits(cluster)).job(JobRequest(command="true", mail_type="NONE"))
+    JobChecks("ann", ClusterLimits(cluster), KnownDirectories()).job(
+        JobRequest(command="true", mail_type="NONE")
+    )
 
 
 def test_a_hook_is_an_absolute_path_of_a_program(tmp_path):

@@ -30,7 +30,12 @@ from foresail.scenario.beginning import controller_of, rehearse
 from foresail.scenario.engines import engine_of
 from foresail.scenario.scenario import Scenario
 from foresail.service.api.app import application
-from foresail.service.api.callers import Condition, LimitsCache, ServiceParts
+from foresail.service.api.callers import (
+    Condition,
+    KnownDirectories,
+    LimitsCache,
+    ServiceParts,
+)
 from foresail.service.configuration import (
     FALLBACK_POLICY,
     ServiceConfiguration,
@@ -84,9 +89,10 @@ seldom, and among what is new often."""
 _LIBRARIES_SECONDS: Final = 10.0
 """Kernels that answers need are loaded at any time."""
 
-_LONGEST_REST_SECONDS: Final = 0.02
-"""After a step the daemon leaves interpreter and disk to others for as long as that took, or so
-long: what arrives meanwhile shares the next one."""
+_REST: Final = 2.0
+_LONGEST_REST_SECONDS: Final = 0.05
+"""After a step the daemon leaves interpreter and disk to others for so many times as long as that
+took, or so long: what arrives meanwhile shares the next one."""
 
 _AT_ONCE: Final = 1_000
 """Jobs that ended long ago are forgotten at least so many at a time."""
@@ -171,6 +177,7 @@ class RunningService:
             tokens=Tokens(store.database),
             served=self._served,
             limits=LimitsCache(),
+            directories=KnownDirectories(),
             acceptance=acceptance,
             snapshots=self._snapshots,
             feed=self._feed,
@@ -363,7 +370,7 @@ class RunningService:
             self._last_pass = now
             if controller.state.startable:
                 self._inbox.ask_for_pass()
-        return min(_LONGEST_REST_SECONDS, self._cycles.worked_seconds())
+        return min(_LONGEST_REST_SECONDS, _REST * self._cycles.worked_seconds())
 
     def _now(self) -> float:
         return time.time() if self._clock is None else self._clock.now()

@@ -60,6 +60,10 @@ class JobCounts:
         self._lock = threading.Lock()
         self._waiting: dict[str, tuple[float, int]] = {}
 
+    def knows(self, user: str) -> bool:
+        """Return whether a user's jobs have been counted."""
+        return user in self._waiting
+
     def reserve(self, user: str, jobs: int, most: int) -> int | None:
         """Let so many more jobs of a user wait; how many do, if that would be too many.
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from itertools import chain, islice
+from pathlib import Path
 from typing import Annotated, Final
 
 from fastapi import Depends
@@ -60,6 +62,32 @@ class LimitsCache:
         return latest[2]
 
 
+_DIRECTORY_SECONDS: Final = 5.0
+_MOST_DIRECTORIES: Final = 10_000
+
+
+class KnownDirectories:
+    """Directories that were there some seconds ago: a disk that is asked may take long."""
+
+    def __init__(self) -> None:
+        self._seen_monotonic: dict[Path, float] = {}
+
+    def knows(self, path: Path) -> bool:
+        """Return whether a directory was there some seconds ago."""
+        return time.monotonic() - self._seen_monotonic.get(path, -math.inf) < _DIRECTORY_SECONDS
+
+    def has(self, path: Path) -> bool:
+        """Return whether a directory is there, or was some seconds ago."""
+        if self.knows(path):
+            return True
+        is_there = path.is_dir()
+        if is_there:
+            if len(self._seen_monotonic) >= _MOST_DIRECTORIES:
+                self._seen_monotonic.clear()
+            self._seen_monotonic[path] = time.monotonic()
+        return is_there
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """Condition of a service.
@@ -83,6 +111,7 @@ class ServiceParts:
     """What is durable."""
     served: ServedAccounts
     limits: LimitsCache
+    directories: KnownDirectories
     acceptance: Acceptance
     snapshots: SnapshotCache
     feed: Feed

@@ -144,9 +144,8 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
         asked = body.job.model_copy(update=given)
         submitted = snapshot.unix_seconds
     user = caller.user if body.job_id is None else row["user"]
-    checks = JobChecks(
-        user, ClusterLimits(snapshot.cluster), account=parts.served.other_account(user)
-    )
+    limits, account = ClusterLimits(snapshot.cluster), parts.served.other_account(user)
+    checks = JobChecks(user, limits, parts.directories, account=account)
     if body.job is not None:
         limit = (await asyncio.to_thread(checks.job, body.job)).requested_seconds
     command = await asyncio.to_thread(checks.job, asked)

@@ -36,7 +36,14 @@ from foresail.service.api.callers import (
 )
 from foresail.service.api.forecasts import forecast_answer, reason_answer
 from foresail.service.api.problems import CallRefused, api_router
-from foresail.service.api.submissions import JobChecks, JobIdsBody, JobsBody, JobsRequest
+from foresail.service.api.submissions import (
+    JobChecks,
+    JobIdsBody,
+    JobRequest,
+    JobsBody,
+    JobsRequest,
+    Submission,
+)
 from foresail.service.slow_answers import Forecasts
 from foresail.service.snapshots import ClusterSnapshot
 from foresail.service.store.protocol import Command, CommandRequest, JobsWanted, Row, Submit
@@ -75,14 +82,15 @@ async def submit(
 ) -> answers.SubmittedAnswer:
     """Submit one job or several, all or none; answered once they are durable."""
     snapshot = await current_snapshot(parts, _CLUSTER_SECONDS)
+    checks = JobChecks(
+        caller.user,
+        parts.limits.get(snapshot.cluster, parts.policy()),
+        parts.directories,
+        account=parts.served.other_account(caller.user),
+        sends_mail=bool(parts.configuration.hooks.mail),
+    )
 
-    def check() -> Any:
-        checks = JobChecks(
-            caller.user,
-            parts.limits.get(snapshot.cluster, parts.policy()),
-            account=parts.served.other_account(caller.user),
-            sends_mail=bool(parts.configuration.hooks.mail),
-        )
+    def check() -> Submission:
         submission = checks.submission(
             body.jobs if isinstance(body, JobsRequest) else [body],
             lambda each: _still_to_wait_for(each, jobs_meant(parts, caller, each.job_ids[0])),
@@ -98,7 +106,11 @@ async def submit(
             )
         return submission
 
-    submission = await asyncio.to_thread(check)
+    is_quick = isinstance(body, JobRequest) and checks.is_quick(body)
+    if is_quick and parts.counts.knows(caller.user):
+        submission = check()
+    else:
+        submission = await asyncio.to_thread(check)
     asked = parts.acceptance.ask(caller.user, submission.requests, idempotency_key)
     accepted = await asyncio.wrap_future(asked)
     if not accepted.is_new:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain, pairwise
 from pathlib import Path
@@ -23,7 +21,7 @@ from foresail.model.errors import InputError
 from foresail.model.job import Dependency, DependencyKind, parse_dependencies
 from foresail.model.words import SIZE_FORM
 from foresail.service.api.answers import JobId
-from foresail.service.api.callers import ClusterLimits
+from foresail.service.api.callers import ClusterLimits, KnownDirectories
 from foresail.service.mail import checked_mail
 from foresail.service.store.protocol import Request, Submit
 
@@ -292,6 +290,7 @@ class JobChecks:
         self,
         user: str,
         limits: ClusterLimits,
+        directories: KnownDirectories,
         *,
         account: Account | None = None,
         sends_mail: bool = False,
@@ -300,7 +299,14 @@ class JobChecks:
         self._sends_mail = sends_mail
         self._limits = limits
         self._home = Path.home() if account is None else Path(account.home)
-        self._is_directory = cache(os.path.isdir) if account is None else lambda _: True
+        self._directories = directories if account is None else None
+
+    def is_quick(self, asked: JobRequest) -> bool:
+        """Return whether a job is checked without a look at other jobs or at a disk."""
+        directories, directory = self._directories, asked.directory
+        if asked.after or asked.array is not None:
+            return False
+        return directories is None or directories.knows(Path(directory or self._home))
 
     def submission(
         self, asked: Sequence[JobRequest], waited_for: Callable[[Dependency], Dependency | None]
@@ -352,6 +358,9 @@ class JobChecks:
             is_array=asked.array is not None,
         )
         return replaced(job, mail_type=mail_type, mail_user=mail_user)
+
+    def _is_directory(self, path: Path) -> bool:
+        return self._directories is None or self._directories.has(path)
 
 
 def _draft(asked: JobRequest, job: CommandJob) -> _Draft:
