@@ -63,6 +63,9 @@ from foresail.service.store.protocol import (
 )
 
 _ROWS_AT_ONCE: Final = 1_000
+_ROWS_OF_PAGE: Final = 100
+"""With their scripts these may be 100 MB."""
+
 _ONE_JOB: Final = select(JOBS).where(JOBS.c.job_id == bindparam("wanted"))
 _ONE_GROUP: Final[ColumnElement[int]] = literal(0)
 _OF_FORECAST: Final = FORECASTS.c.job_id == JOBS.c.job_id
@@ -280,8 +283,16 @@ class SqlStore:
     def jobs(self, wanted: JobsWanted) -> list[Row]:
         """Jobs as they stand."""
         order = JOBS.c.number.asc() if wanted.oldest_first else JOBS.c.number.desc()
-        found = _chosen(wanted, select(JOBS)).order_by(order).limit(wanted.limit)
-        return list[Row](self.database.records(found))
+        found: list[Row] = []
+        while left := min(wanted.limit - len(found), _ROWS_OF_PAGE):
+            chosen = _chosen(wanted, select(JOBS)).order_by(order).limit(left)
+            some = self.database.page(JOBS, chosen)
+            found += some
+            if len(some) < left:
+                break
+            last = {"after" if wanted.oldest_first else "before": some[-1]["number"]}
+            wanted = replace(wanted, **last)
+        return found
 
     def count(self, wanted: JobsWanted) -> int:
         """Return how many such jobs there are, on all pages."""
