@@ -259,6 +259,11 @@ _MOST_WORK: Final = SCENARIOS * 1_000
 _MANY: Final = 2_000
 """Of fewer jobs forecasts take no time that counts: what took long has loaded kernels."""
 
+_REST_ASKED: Final = 5.0
+_FEW_SECONDS: Final = 0.1
+"""Forecasts that are asked for are made no sooner than so many times as long after the last ones as
+these took; of few jobs, as these take at most."""
+
 _IN_FRONT: Final = 1_000
 """Of more the first are those of so many in front, by themselves: those of all follow."""
 
@@ -416,7 +421,7 @@ class QueueForecaster:
         self._latest: Forecasts | None = None
         self._made_monotonic = -float("inf")
         self._begun_monotonic = 0.0
-        self._seconds = self._cost_seconds = 0.0
+        self._seconds = self._cost_seconds = self._rest_seconds = 0.0
         self._making: asyncio.Task[Forecasts] | None = None
         self._problem: InputError | None = None
         self._kept: Mapping[str, float] | None = None
@@ -460,8 +465,12 @@ class QueueForecaster:
         age = time.monotonic() - self._made_monotonic
         latest = self._latest
         lacks = latest is None or any(job_id not in latest.waiting for job_id in waiting)
-        least = 0.0 if lacks else _FORECAST_SECONDS
-        if self._making is None and age > max(least, 5.0 * self._cost_seconds):
+        rest = max(0.0 if lacks else _FORECAST_SECONDS, self._rest_seconds) - age
+        if self._making is None and lacks and 0.0 < rest < patience_seconds:
+            await asyncio.sleep(rest)
+            patience_seconds -= rest
+            rest = 0.0
+        if self._making is None and rest <= 0.0:
             self._begun()
         hopeless = self._cost_seconds > patience_seconds
         if self._making is not None:
@@ -586,7 +595,11 @@ class QueueForecaster:
     async def _make(self) -> Forecasts:
         made = await self._draw((), {}, arrivals=True)
         self._seconds = time.monotonic() - self._begun_monotonic
-        self._cost_seconds = self._seconds if len(made.waiting) > _MANY else 0.0
+        many = len(made.waiting) > _MANY
+        self._cost_seconds = self._seconds if many else 0.0
+        self._rest_seconds = _REST_ASKED * (
+            self._seconds if many else min(self._seconds, _FEW_SECONDS)
+        )
         return made
 
     def _keep(self, made: Forecasts) -> float:
