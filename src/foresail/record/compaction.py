@@ -153,11 +153,13 @@ class Compaction:
 
     def _put(self, kind: _Kind, unit: Unit, line: str) -> None:
         """Keep a line in place of the one before, at the end."""
-        self._drop(kind, unit)
         if self._number is None or kind in _OF_NO_JOB:
+            self._drop(kind, unit)
             self._texts[kind, unit] = (self._last, 1), line
-        else:
-            self._numbers.setdefault(kind, {})[unit] = self._number
+            return
+        if self._texts:
+            self._texts.pop((kind, unit), None)
+        self._numbers.setdefault(kind, {})[unit] = self._number
 
     def _drop(self, kind: _Kind, unit: Unit) -> None:
         """Keep no such line."""

@@ -647,8 +647,8 @@ class QueueTable:
             else known.get(each.job.job_id, queue.NO_CODE)
             for each in fitting
         ]
-        for slot, each in enumerate(fitting):
-            self._tables.others[slot] = others_of(each.job)
+        if fitting:
+            self._tables.others[: len(fitting)] = [others_of(each.job) for each in fitting]
         self._asking = int(self._tables.others.any(axis=1).sum())
         submitted = self._lay_out(fitting)
         self._last_arrival = max((each.arrival for each in fitting), default=-1)
@@ -674,8 +674,10 @@ class QueueTable:
         specs[:, SUBMIT] = jobs[:, SUBMITTED] = submitted
         specs[:, CPUS] = cpus
         specs[:, REQUESTED] = [math.inf if each is None else each for each in requested]
-        for belief, each in zip(self._tables.summaries, fitting, strict=False):
-            belief[:] = self._summaries.row(each.prediction)
+        beliefs = {id(each.prediction): each.prediction for each in fitting}  # many have the same
+        rows = {number: self._summaries.row(belief) for number, belief in beliefs.items()}
+        for row, each in zip(self._tables.summaries, fitting, strict=False):
+            row[:] = rows[id(each.prediction)]
         jobs[:, queue.KIND] = [self._kind(each.job) for each in fitting]
         jobs[:, WIDTH] = whole_grains(cpus)
         jobs[:, PLANNED] = [each.planned_seconds for each in fitting]

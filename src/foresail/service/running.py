@@ -81,6 +81,7 @@ _SHUTDOWN_SECONDS: Final = 5
 _SWITCH_SECONDS: Final = 0.0005
 """A thread that answers callers waits no longer than this for the one that decides."""
 
+_FIRST_PASS_SECONDS: Final = 2.0
 _TIDY_SECONDS: Final = 0.5
 _TIDY_ALL_SECONDS: Final = 600.0
 """Looking for garbage among all jobs that are known stops everybody for a moment: that is done
@@ -127,6 +128,7 @@ class RunningService:
         self._clock: RunClock | None = None
         self._compilations = CompileWatch()
         self._compiler = CompilerApart()
+        self._has_passed = threading.Event()
 
     def work(self) -> None:
         """Serve until SIGINT or SIGTERM."""
@@ -281,6 +283,7 @@ class RunningService:
             scenario = replace(
                 scenario_of_service(self._configuration), place=daemon.controller.cluster
             )
+            self._has_passed.clear()
             threading.Thread(target=self._rehearse, args=(scenario,), daemon=True).start()
             return daemon
         finally:
@@ -291,7 +294,11 @@ class RunningService:
             gc.enable()
 
     def _rehearse(self, scenario: Scenario) -> None:
-        """Have compiled what the policy needs, before jobs do and beside everything else."""
+        """Have compiled what the policy needs, before jobs do and beside everything else.
+
+        A first pass that needs nothing compiled has the interpreter to itself.
+        """
+        self._has_passed.wait(_FIRST_PASS_SECONDS)
         self._compilations.goes_on = True
         try:
             rehearse(controller_of(scenario))
@@ -348,6 +355,7 @@ class RunningService:
 
     def _passed(self, controller: Controller) -> float:
         """Tidy up, let there be a pass now and then while jobs wait; how long one may rest."""
+        self._has_passed.set()
         now = time.monotonic()
         if now - self._last_tidy >= _TIDY_SECONDS:
             self._last_tidy = now
