@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import subprocess
@@ -10,6 +11,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from sqlalchemy import event, select, text
 
 from databases import postgresql, program
@@ -383,6 +386,28 @@ def test_more_rows_than_one_statement_takes_are_all_written(store):
         assert {name: row[name] for name in changed} == changed
     assert rows[6]["state"] == "pending"
     assert rows[6]["start_seconds"] is None
+
+
+SECONDS = st.floats(allow_nan=False)
+
+
+@given(st.lists(st.tuples(SECONDS, st.text(st.characters(exclude_categories=["Cs"]))), min_size=1))
+@example(
+    [(2356.5221601766398, "\x85\u2028\"'%\n"), (1795801092.7031643, ""), (math.inf, "\U0001f9ed")]
+)
+def test_a_page_is_what_one_job_after_the_other_is(values):
+    """To the last digit, though it is handed over as a text."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = SqlStore.in_file(Path(folder) / "store.db")
+        submit(store, range(1, len(values) + 1))
+        changes = {
+            str(number): {"start_seconds": seconds, "because": words.replace("\0", "")}
+            for number, (seconds, words) in enumerate(values, 1)
+        }
+        store.commit_step(WholeStep([], 0, changes))
+        page = store.jobs(JobsWanted(oldest_first=True))
+        assert page == [store.job(job_id) for job_id in changes]
+        store.close()
 
 
 def test_room_is_given_up_inside_the_file_when_the_disk_fills_and_kept_again(tmp_path, monkeypatch):
