@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from pydantic import ValidationError
 
+from foresail.live.jobs_file import InvalidJobs
 from foresail.model.cluster import Cluster, Partition, Resources
 from foresail.model.errors import InputError
 from foresail.service.api.callers import ClusterLimits, KnownDirectories
@@ -23,6 +26,25 @@ def checked(*jobs):
     return JobChecks("ann", ClusterLimits(CLUSTER), KnownDirectories()).submission(
         asked, lambda _: None
     )
+
+
+def test_a_directory_is_looked_for_once_in_some_seconds(tmp_path, monkeypatch):
+    """Until then a job in it is checked where it arrives; one that never was there is refused."""
+    known, folder = KnownDirectories(), tmp_path / "there"
+    checks = JobChecks("ann", ClusterLimits(CLUSTER), known)
+    asked = JobRequest(command="true", directory=str(folder))
+    folder.mkdir()
+    assert not checks.is_quick(asked)
+    checks.job(asked)
+    folder.rmdir()
+    assert checks.is_quick(asked)
+    assert not checks.is_quick(asked.model_copy(update={"after": ["1"]}))
+    checks.job(asked)
+    later = time.monotonic() + 6.0
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert not checks.is_quick(asked)
+    with pytest.raises(InvalidJobs, match="no such directory"):
+        checks.job(asked)
 
 
 def test_so_many_jobs_and_members_and_not_one_more():
