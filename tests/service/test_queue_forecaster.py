@@ -123,6 +123,7 @@ def test_of_a_short_queue_each_is_made_as_things_stand(monkeypatch):
 def test_forecasts_that_are_being_made_are_not_taken_for_those_of_now(monkeypatch):
     """What was noted before the question says nothing of what has ended since."""
     monkeypatch.setattr(module, "_FORECAST_SECONDS", 0.0)
+    monkeypatch.setattr(module, "_REST_ASKED", 0.0)
 
     async def ask():
         made, snapshots = forecaster(monkeypatch, 0.1, ("1",))
@@ -134,6 +135,22 @@ def test_forecasts_that_are_being_made_are_not_taken_for_those_of_now(monkeypatc
         return asked, found.outlook.now
 
     assert asyncio.run(ask()) == (2, 3.0)
+
+
+def test_forecasts_of_a_stream_of_new_jobs_leave_time_to_others(monkeypatch):
+    """Who asks soon after is told those of before, or waits until the next may be drawn."""
+
+    async def ask():
+        made, snapshots = forecaster(monkeypatch, 0.05, ("1",))
+        await made.of_job("1")
+        await made.latest(["1"], 1.0)
+        asked = snapshots.asked
+        await made.latest(["new"], 0.02)
+        soon = snapshots.asked - asked
+        await made.latest(["new"], 1.0)
+        return soon, snapshots.asked - asked
+
+    assert asyncio.run(ask()) == (0, 1)
 
 
 def test_what_compiles_under_a_short_queue_keeps_nobody_from_later_forecasts(monkeypatch):
