@@ -151,21 +151,56 @@ def _preempt(start):
     return Preempt(start.job_id, start.attempt, start.stage, start.tasks)
 
 
-@real
-def test_without_cgroups_such_a_daemon_lives_on(tmp_path):
-    """What the cgroup is for: a process group does not hold what leaves it."""
+@pytest.mark.parametrize("how", ["ends", "limit", "stopped"])
+def test_without_cgroups_such_a_daemon_dies_with_it_too(tmp_path, how):
+    """It comes below the shim, which finds it there; what ends before is let go of."""
     machine = Machine(tmp_path, cgroups=False)
-    machine.start(_DAEMONISES, 0.0)
+    lasts = 0.0 if how == "ends" else 300.0
+    start = machine.start(_DAEMONISES, lasts, requested_seconds=1.0 if how == "limit" else None)
     daemon = machine.daemon()
+    if how == "stopped":
+        shim = psutil.Process(
+            json.loads((tmp_path / "attempts" / "1.1.claim").read_text())["shim"][0]
+        )
+        _wait_until(lambda: len(shim.children()) == 2)  # the command and the daemon
+        assert daemon.ppid() == shim.pid
+        machine.adapter.carry_out(_preempt(start), time.time())
+    assert (
+        machine.outcome().ended_because
+        is {
+            "ends": EndedBecause.COMPLETED,
+            "limit": EndedBecause.LIMIT,
+            "stopped": EndedBecause.PREEMPTED,
+        }[how]
+    )
+    machine.adapter.close()
+    assert _is_gone(daemon)
+
+
+def test_what_a_job_has_orphaned_is_let_go_of_when_it_ends(tmp_path):
+    """It would take a process id each until the job's end."""
+    machine = Machine(tmp_path, cgroups=False)
+    begun = """
+import os, time
+for _ in range(5):
+    if os.fork() == 0:
+        os.fork()
+        os._exit(0)
+    os.wait()
+"""
+    start = machine.start(begun + "open('begun', 'w').close()\ntime.sleep(300)")
+    _wait_until((tmp_path / "begun").exists)
+    claim = json.loads((tmp_path / "attempts" / "1.1.claim").read_text())
+    _wait_until(lambda: len(psutil.Process(claim["shim"][0]).children()) == 1)
+    machine.adapter.carry_out(_preempt(start), time.time())
     machine.outcome()
     machine.adapter.close()
-    assert not _is_gone(daemon)
-    daemon.kill()
 
 
-@real
-def test_the_daemon_is_counted_and_so_is_what_has_ended(machine):
+@pytest.mark.parametrize("cgroups", [pytest.param(True, marks=real), False])
+def test_the_daemon_is_counted_and_so_is_what_has_ended(tmp_path, cgroups):
     """Six tenths of a cpu second by a process outside the session, as much by one that is gone."""
+    machine = Machine(tmp_path, cgroups=cgroups)
     spins = "import time\nwhile time.process_time() < 0.6: pass"
     machine.start(
         f"import os, subprocess, sys, time\nsubprocess.run([sys.executable, '-c', {spins!r}])\n"
@@ -173,9 +208,14 @@ def test_the_daemon_is_counted_and_so_is_what_has_ended(machine):
         "while not os.path.exists('spun'): time.sleep(0.05)"
     )
     outcome = machine.outcome()
+    machine.adapter.close()
     assert outcome.used["cpu_time"] > 1.1
     assert outcome.used["memory"] > 1e6
     assert machine.samples
+    assert (
+        sum(each.average_cpus * (each.end_seconds - each.start_seconds) for each in machine.samples)
+        > 0.9
+    )
 
 
 @real

@@ -125,6 +125,20 @@ def test_no_path_leads_out(service, path):
     assert "import" not in answer.text
 
 
+@pytest.mark.parametrize(("size", "status"), [(8_192, 200), (8_193, 414)])
+def test_a_query_may_be_so_long(service, size, status):
+    with service.client() as client:
+        answer = client.get("/v1/jobs?name=" + (size - len("name=")) * "x")
+    assert answer.status_code == status
+
+
+@pytest.mark.parametrize(("size", "status"), [(30_000, 200), (32_768, 431)])
+def test_headers_may_be_so_large(service, size, status):
+    with service.client() as client:
+        answer = client.get("/v1/jobs", headers={"X-Long": size * "x"})
+    assert answer.status_code == status
+
+
 def test_wrong_tokens_are_slowed_down_and_a_right_one_is_not(service):
     def tried(number):
         headers = {"Authorization": f"Bearer foresail_{number:064d}"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
+from itertools import pairwise
 
 import pytest
 from sqlalchemy import delete, update
@@ -13,7 +15,7 @@ from foresail.live.run_log import KnownRun
 from foresail.model.adapter import Capabilities
 from foresail.model.decision import AlikeReasons, Preempt, ReasonCode, Start
 from foresail.model.event import Cancelled, Ended, EndedBecause, Outcome
-from foresail.record.log_text import record_line
+from foresail.record.log_text import parse_record, record_line
 from foresail.record.records import Drained, ReasonsChanged
 from foresail.service import exchange
 from foresail.service.exchange import recovered
@@ -49,10 +51,11 @@ def session(store, monkeypatch):
 
 
 def stands(known):
-    """How a run stands: what has ended, waits and runs, and since when."""
+    """How a run stands: what has ended, waits and runs, and what was counted of it."""
     jobs, state = known.run.history, known.run.state
     waiting = [each.job.job_id for each in state.pending()]
-    return dict(jobs.ended), list(jobs.submitted), waiting, list(state.running)
+    counted = known.run.steps, asdict(known.run.counters)
+    return dict(jobs.ended), list(jobs.submitted), waiting, list(state.running), counted
 
 
 def by_records(store, until=math.inf):
@@ -71,6 +74,24 @@ def test_snapshots_are_kept_in_time_and_lead_to_the_same_as_the_whole_log(store,
     assert stands(recovered(store)) == stands(by_records(store))
     session.submit(61, BEGIN + 1_000.0)
     assert stands(recovered(store)) == stands(by_records(store))
+
+
+def test_a_snapshot_reaches_to_the_last_record_of_its_step(store, session, monkeypatch):
+    """As it is kept, and as it is read: from any step's end the same follows."""
+    whole = stands(by_records(store))
+    _, *read = (parse_record(line, "log", number) for number, line in store.records())
+    ends = [at for at, (one, then) in enumerate(pairwise(read), 2) if one.step != then.step]
+    for end in ends[::8]:
+        store.keep_snapshot(list(by_records(store, end).compaction.lines()), end)
+        assert stands(recovered(store)) == whole
+    kept = []
+    monkeypatch.setattr(
+        store, "keep_snapshot", lambda lines, end: kept.append((end, store.last_record()))
+    )
+    for number in range(61, 161):
+        session.submit(number, BEGIN + 10.0 * number)
+    assert kept
+    assert all(end == last for end, last in kept)
 
 
 def test_a_snapshot_holds_numbers_of_records_about_jobs_and_is_small(store, session):

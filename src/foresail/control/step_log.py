@@ -272,7 +272,12 @@ class StepLog:
             self._log.append(records.Sized(self._step, self._now, size))
 
     def end(self, instructions: Iterable[Instruction]) -> None:
-        """The step is over; log which reasons differ in kind, or in the start they promise."""
+        """The step is over; log which reasons differ in kind, or in the start they promise.
+
+        Numbers are those of the pass that gave the reason: how many were ahead, before whom a job
+        must not start. Whoever reads the log has starts from the plan, and what a job lacks from
+        the state (``explain.run_snapshot``), as the controller's answers have it.
+        """
         to_tell = self._to_tell.changes()
         for reasons in (*to_tell.columns, *alike(self._changed_reasons(to_tell))):
             self._log.append(records.ReasonsChanged(self._step, self._now, reasons))

@@ -251,7 +251,7 @@ class _ReasonContext:
     def _current(self, reason: Reason, pending: PendingJob) -> Reason | None:
         """The reason with its numbers as they are now, where the state has them."""
         match reason.code:
-            case ReasonCode.RESERVED | ReasonCode.WOULD_DELAY:
+            case ReasonCode.RESERVED | ReasonCode.GOES_FIRST | ReasonCode.WOULD_DELAY:
                 subject = reason.numbers.get("head", pending.job.job_id)
                 planned = self.planned.get(str(subject))
                 if planned is not None:

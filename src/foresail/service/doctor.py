@@ -69,7 +69,11 @@ def examined(configuration: ServiceConfiguration) -> Iterator[Found]:
         yield Found("kernel", "knows no process descriptors", "Linux 5.3 or newer is needed")
     says = "compiled" if are_compiled() else "compiled beside the first run, for a minute"
     yield Found("forecasts", says)
-    cgroups, says = permitted_cgroups(), "none are permitted: jobs are process groups"
+    cgroups = permitted_cgroups()
+    says = (
+        "none are permitted: what leaves a job's session is found below its watcher, counted and "
+        "ended with it, but lives on if the watcher is killed"
+    )
     if cgroups is not None:  # a machine that permits none is no fault
         limits = ", ".join(sorted(cgroups.controllers)) or "no controller to limit them"
         says = f"one for each job below {cgroups.parent}; {limits}"

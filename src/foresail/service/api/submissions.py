@@ -31,6 +31,10 @@ MOST_JOBS: Final = 10_000
 MOST_KEPT_BYTES: Final = 64_000_000
 """How much may be kept of them, a line for each with its script and all that it waits for."""
 
+MOST_WAITS: Final = 1_000_000
+"""How many dependencies may be kept of them, as many as an array of a thousand has on another: log
+and memory hold each one."""
+
 _USUAL_NUMBER: Final = 10**6
 """A job's number, as far as its length matters."""
 
@@ -206,6 +210,16 @@ class Submission:
         return sum(1 if each.indices is None else len(each.indices) for each in self.drafts)
 
     @property
+    def waits(self) -> int:
+        """Return how many jobs its jobs wait for, counted once for each of them."""
+        drafts = zip(self.drafts, self._by_draft(_USUAL_NUMBER), strict=True)
+        return sum(
+            len(next(requests).job.after) * len(draft.indices or "1")
+            for draft, requests in drafts
+            if draft.after
+        )
+
+    @property
     def is_too_large(self) -> bool:
         """Return whether more would be stored than one call may ask for: a line for each.
 
@@ -328,12 +342,20 @@ class JobChecks:
                 value=submission.jobs,
                 expected=f"at most {MOST_JOBS:,}",
             )
+        if submission.waits > MOST_WAITS:
+            raise InputError(
+                "too many dependencies: each member of an array is kept with all that it waits for",
+                field="after",
+                value=submission.waits,
+                expected=f"at most {MOST_WAITS:,} in one call; one job between two arrays, which "
+                "waits for the first and is waited for by the second, makes them few",
+            )
         if submission.is_too_large:
             raise InputError(
-                "too much in one call: each member of an array is kept with all that it waits for",
+                "too much in one call: each member of an array is kept as a job of its own",
                 field="array",
                 value=submission.jobs,
-                expected=f"at most {MOST_KEPT_BYTES:,} bytes; fewer jobs, or a step between them",
+                expected=f"at most {MOST_KEPT_BYTES:,} bytes; fewer jobs",
             )
         return submission
 

@@ -16,13 +16,14 @@ from typing import Any, Final
 
 import foresail
 from foresail.live.accounts import Account
-from foresail.live.adapters.local.job_shim import state_and_start_ticks
 from foresail.live.adapters.local.machine import JobCgroup
 from foresail.live.adapters.local.shim_files import (
+    START_TICKS,
     boot_id,
     contents,
     remove_cgroup,
     since_boot_seconds,
+    stat_fields,
 )
 from foresail.live.command_job import CommandJob
 from foresail.model.event import EndedBecause
@@ -100,11 +101,10 @@ class ProcessIdentity:
 
     def is_alive(self) -> bool:
         """Return whether this very process still runs (no, if it ended and is not reaped)."""
-        try:
-            state, ticks = state_and_start_ticks(self.pid)
-        except OSError:
+        fields = stat_fields(self.pid)
+        if not fields or fields[0] in b"ZX":
             return False
-        return state not in "ZX" and ticks == self.start_ticks and self.boot == boot_id()
+        return int(fields[START_TICKS]) == self.start_ticks and self.boot == boot_id()
 
 
 @dataclass(frozen=True, slots=True)

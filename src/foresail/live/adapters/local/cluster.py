@@ -24,7 +24,7 @@ from foresail.live.adapters.local.machine import (
     machine_gpus,
     machine_memory_bytes,
     permitted_cgroups,
-    use_by_session,
+    use_by_shim,
     use_of_cgroup,
 )
 from foresail.live.cluster_plugin import RunContext, UseSample
@@ -262,18 +262,18 @@ class LocalAdapter:
 
     def _used(self) -> Iterator[tuple[_Watched, ProcessesUse]]:
         """Yield the use by now of attempts that have a process."""
-        by_session: dict[int, _Watched] = {}
+        by_shim: dict[int, _Watched] = {}
         for each in self._watched.values():
             claim = each.attempt.claim()
             if claim is None:
                 continue
             use = None if claim.cgroup is None else use_of_cgroup(claim.cgroup)
             if use is None:
-                by_session[claim.command.pid] = each
+                by_shim[claim.shim.pid] = each
             else:
                 yield each, use
-        for session, use in use_by_session(by_session).items():
-            yield by_session[session], use
+        for shim, use in use_by_shim(by_shim).items():
+            yield by_shim[shim], use
 
     def _taken(self) -> list[Ended]:
         ended, self._unreported = self._unreported, []

@@ -8,10 +8,12 @@ attempt runs at most once, is stopped at its limit, and leaves its exit code beh
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import math
 import os
+import resource
 import select
 import signal
 import sys
@@ -21,6 +23,7 @@ from contextlib import suppress
 from functools import partial
 
 from foresail.live.adapters.local.shim_files import (
+    START_TICKS,
     JobLog,
     Request,
     acting_as,
@@ -28,6 +31,7 @@ from foresail.live.adapters.local.shim_files import (
     boot_id,
     claim,
     counters,
+    descendants,
     kill_cgroup,
     make_cgroup,
     members,
@@ -35,6 +39,7 @@ from foresail.live.adapters.local.shim_files import (
     record,
     remove_cgroup,
     since_boot_seconds,
+    stat_fields,
     write,
 )
 
@@ -42,17 +47,9 @@ _CANNOT_RUN = 127
 _NOT_PERMITTED = 126
 _LONGEST_PROBLEM_BYTES = 4096
 _LONGEST_WAIT_SECONDS = 300.0
+_SET_CHILD_SUBREAPER = 36
+_STRAYS_SECONDS = 5.0
 _BLOCKED = (signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGHUP)
-
-
-def state_and_start_ticks(pid: int) -> tuple[str, int]:
-    """State letter of a process, and its start in clock ticks since boot.
-
-    Raises ``OSError`` if there is no such process.
-    """
-    with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123 - pathlib is slow to import
-        fields = stat.read().rpartition(b")")[2].split()
-    return fields[0].decode(), int(fields[19])
 
 
 def _become_command(go: int, failed: int, request: Request, streams: tuple[int, int]) -> None:
@@ -95,13 +92,11 @@ def _complain(sentence: str) -> None:
 
 
 def _signal(child: int, cgroup: str | None, number: int) -> None:
-    """Signal the command's group, and what has left that but not its cgroup; each one once."""
-    for pid in members(cgroup) if cgroup else ():
-        try:
+    """Signal the command's group, and what of the job has left that; each one once."""
+    for pid in members(cgroup) if cgroup else descendants(own := os.getpid())[own]:
+        with suppress(ProcessLookupError, PermissionError):
             if os.getpgid(pid) != child:
                 os.kill(pid, number)
-        except ProcessLookupError:
-            continue
     _signal_group(child, number)
 
 
@@ -118,13 +113,35 @@ def _signal_group(child: int, number: int) -> None:
         return
 
 
-def _told_to_stop() -> int:
-    """A descriptor that becomes readable when this process gets SIGTERM."""
+def _kill_strays() -> None:
+    """Kill what is left below this process, and what that has begun meanwhile."""
+    own, until = os.getpid(), time.monotonic() + _STRAYS_SECONDS
+    with suppress(ChildProcessError):  # none is left
+        while time.monotonic() < until:
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                for pid in descendants(own)[own]:
+                    with suppress(ProcessLookupError, PermissionError):
+                        os.kill(pid, signal.SIGKILL)
+                time.sleep(0.002)
+
+
+def _reap_orphans(child: int) -> None:
+    """Let go of what has ended of the job, but for its command."""
+    while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        if found.si_pid == child:
+            return
+        os.waitpid(found.si_pid, 0)
+
+
+def _told_of_signals() -> int:
+    """A descriptor from which the numbers of SIGTERM and SIGCHLD can be read."""
     told, tell = os.pipe()
-    os.set_blocking(tell, False)
-    signal.set_wakeup_fd(tell)
-    signal.signal(signal.SIGTERM, lambda number, frame: None)  # noqa: ARG005
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    for end in (told, tell):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    for number in (signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, lambda number, frame: None)  # noqa: ARG005
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM, signal.SIGCHLD])
     return told
 
 
@@ -136,7 +153,7 @@ def _wait(child: int, logs: Sequence[JobLog], cgroup: str | None, request: Reque
     why = "exit"
     term_at = since_boot_seconds() + request["limit_seconds"]
     kill_at = math.inf
-    ended, told = os.pidfd_open(child), _told_to_stop()
+    ended, told, is_told = os.pidfd_open(child), _told_of_signals(), False
     by_pipe = {log.pipe: log for log in logs}
     poll = select.poll()
     for descriptor in (ended, told, *by_pipe):
@@ -155,10 +172,11 @@ def _wait(child: int, logs: Sequence[JobLog], cgroup: str | None, request: Reque
                 with suppress(OSError):  # as soon as there is room
                     _mark_cut(request["prefix"])
         if told in ready:
-            poll.unregister(told)
+            is_told = signal.SIGTERM in os.read(told, 1 << 16)
+            _reap_orphans(child)
         now = since_boot_seconds()
-        if why == "exit" and (told in ready or now >= term_at):
-            why = "stopped" if told in ready else "limit"
+        if why == "exit" and (is_told or now >= term_at):
+            why = "stopped" if is_told else "limit"
             term_at, kill_at = math.inf, now + request["grace_seconds"]
             _signal(child, cgroup, signal.SIGTERM)
             _signal(child, cgroup, signal.SIGCONT)
@@ -178,8 +196,8 @@ def keep(prefix: str, request: Request) -> None:
     whole or not at all, before the command is let loose. ``prefix.status`` says how it ended: the
     exit code (negative: by that signal), when it began, by the wall clock and since boot, how long
     it ran, why it ended (exit, limit, stopped, memory), what kept it from running if something did,
-    and the cpu seconds of all that it was, where a cgroup has counted them. Both say whose they
-    are. ``prefix.cut`` is there once a log was cut.
+    and the cpu seconds of all that it was. Both say whose they are. ``prefix.cut`` is there once a
+    log was cut. Without a cgroup what leaves the command's session comes below this process.
     """
     account, cgroup = request["account"], request["cgroup"]
     logs, problem = _opened_logs(request)
@@ -194,7 +212,7 @@ def keep(prefix: str, request: Request) -> None:
     os.close(failed_write)
     for log in logs:
         os.close(log.inlet)
-    shim, command = ([pid, state_and_start_ticks(pid)[1]] for pid in (os.getpid(), child))
+    shim, command = ([pid, int(stat_fields(pid)[START_TICKS])] for pid in (os.getpid(), child))
     whose = {"identity": request["identity"], "boot": boot_id()}
 
     def begun() -> dict[str, object] | None:
@@ -220,6 +238,8 @@ def keep(prefix: str, request: Request) -> None:
             for log in logs[-1:]:
                 log.say(f"without a cgroup: {error.filename or cgroup}: {error.strerror}")
             cgroup = None
+    if not cgroup:
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     if problem is None:
         problem = _problem_with_script(request)
     if problem is None:
@@ -230,8 +250,11 @@ def keep(prefix: str, request: Request) -> None:
     _kill(child, cgroup)  # what it left behind, before its id can be used again
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     problem = problem or os.read(failed_read, _LONGEST_PROBLEM_BYTES).decode(errors="replace")
-    cpu_seconds = None
-    if cgroup:
+    if not cgroup:
+        _kill_strays()
+        spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu_seconds = spent.ru_utime + spent.ru_stime
+    else:
         cpu_seconds = counters(cgroup, "cpu.stat")["usage_usec"] / 1e6
         if code and why == "exit" and counters(cgroup, "memory.events").get("oom_kill"):
             why = "memory"

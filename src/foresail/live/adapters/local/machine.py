@@ -17,13 +17,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
-from foresail.live.adapters.local.shim_files import counters, members
+from foresail.live.adapters.local.shim_files import counters, descendants, members, stat_fields
 from foresail.live.command_job import CommandJob
 
-_PROC: Final = Path("/proc")
 _TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
-_SESSION, _USER_TICKS, _SYSTEM_TICKS, _PAGES = 3, 11, 12, 21
+_PAGES: Final = 21
+_OF_ALL, _OF_CHILDREN = slice(11, 15), slice(13, 15)
+"""Ticks by user and system, of a process and of its children; of its children alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,44 +35,30 @@ class ProcessesUse:
     memory_bytes: float
 
 
-def use_by_session(sessions: Mapping[int, object]) -> dict[int, ProcessesUse]:
-    """The use of these sessions by id, of those that have a process.
+def use_by_shim(shims: Mapping[int, object]) -> dict[int, ProcessesUse]:
+    """The use of all that is below these processes by their ids, of those that have a process.
 
-    Memory that processes share counts once for each. Processes that have ended take their cpu
-    seconds with them.
+    Memory that processes share counts once for each. What has ended is counted by who waited for
+    it, a shim at last.
     """
+    if not shims:
+        return {}
     found: dict[int, ProcessesUse] = {}
-    if not sessions:
-        return found
-    for entry in os.scandir(_PROC):
-        if not entry.name.isdecimal():
+    for shim, processes in descendants(*shims).items():
+        own = stat_fields(shim)
+        if not (own and processes):
             continue
-        fields = _stat(int(entry.name))
-        session = int(fields[_SESSION]) if fields else 0
-        if session not in sessions:
-            continue
-        before = found.get(session, ProcessesUse(0.0, 0.0))
-        ticks = int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])
-        found[session] = ProcessesUse(
-            before.cpu_seconds + ticks / _TICKS_PER_SECOND,
-            before.memory_bytes + int(fields[_PAGES]) * _PAGE_BYTES,
-        )
+        ticks = sum(map(int, own[_OF_CHILDREN]))
+        ticks += sum(int(each) for fields in processes.values() for each in fields[_OF_ALL])
+        pages = sum(int(fields[_PAGES]) for fields in processes.values())
+        found[shim] = ProcessesUse(ticks / _TICKS_PER_SECOND, float(pages * _PAGE_BYTES))
     return found
 
 
-def memory_of(pid: int) -> float:
+def _memory_of(pid: int) -> float:
     """Bytes that a process holds; 0 if it has ended."""
-    fields = _stat(pid)
+    fields = stat_fields(pid)
     return float(int(fields[_PAGES]) * _PAGE_BYTES) if fields else 0.0
-
-
-def _stat(pid: int) -> list[bytes]:
-    """Read the fields of a process behind its name; nothing if it has ended."""
-    try:
-        text = (_PROC / str(pid) / "stat").read_bytes()
-    except OSError:
-        return []
-    return text.rpartition(b")")[2].split()
 
 
 _CONTROLLERS: Final = ("memory", "cpu", "cpuset")
@@ -179,7 +166,7 @@ def use_of_cgroup(cgroup: str) -> ProcessesUse | None:
     try:
         held = float(Path(cgroup, "memory.current").read_text())
     except OSError:
-        memory = sum(memory_of(pid) for pid in members(cgroup))
+        memory = sum(_memory_of(pid) for pid in members(cgroup))
     else:
         memory = held - counters(cgroup, "memory.stat").get("inactive_file", 0)
     return ProcessesUse(spent / 1e6, memory)

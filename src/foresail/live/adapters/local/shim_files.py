@@ -142,6 +142,37 @@ def members(cgroup: str) -> list[int]:
     return [int(line) for line in _lines(cgroup, "cgroup.procs")]
 
 
+def descendants(*processes: int) -> dict[int, dict[int, list[bytes]]]:
+    """Return of each of these what is below it: by id the fields of ``stat_fields``."""
+    known: dict[int, list[bytes]] = {}
+    children: dict[int, list[int]] = {}
+    for each in map(int, filter(str.isdecimal, os.listdir("/proc"))):  # noqa: PTH208
+        fields = stat_fields(each)
+        if fields:
+            known[each] = fields
+            children.setdefault(int(fields[1]), []).append(each)
+    found = {}
+    for process in processes:
+        below = list(children.get(process, ()))
+        for each in below:  # which grows meanwhile
+            below += children.get(each, ())
+        found[process] = {each: known[each] for each in below}
+    return found
+
+
+START_TICKS = 19
+"""Which of the fields is the start of a process, in clock ticks since boot."""
+
+
+def stat_fields(process: int) -> list[bytes]:
+    """Read the fields of a process behind its name; nothing if it has ended."""
+    try:
+        with open(f"/proc/{process}/stat", "rb") as file:  # noqa: PTH123
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
 def counters(cgroup: str, name: str) -> dict[str, int]:
     """Read a file of counters such as ``cpu.stat``; nothing where there is none."""
     return {key: int(value) for key, value in map(str.split, _lines(cgroup, name))}
