@@ -33,6 +33,7 @@ from foresail.record.records import Decided, EventTaken, Manifest, Predicted
 from foresail.simulator.conditions import ClusterConditions, random_outages
 from foresail.simulator.engine import simulate_events
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from long_series import of_a_series
 from made_moments import racks
 from toys import Constant, Doubling, Easy, PreemptsOnce, Requested
 
@@ -189,7 +190,7 @@ def test_moments_of_a_cluster_with_nodes(policy):
     conventions=st.sampled_from([STANDARD, IN_CYCLES]),
     seed=st.integers(0, 10_000),
 )
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=of_a_series(10, short=5), deadline=None)
 def test_every_moment_of_random_runs_is_what_the_controller_says(policy, conventions, seed):
     """Running, waiting, reasons, plan, whatever is drawn: folded from records alone."""
     has_nodes = policy.startswith(("prio", "3sigma"))

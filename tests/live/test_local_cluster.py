@@ -332,7 +332,7 @@ def test_an_unwritable_history_costs_the_history_and_not_the_run(tmp_path):
 
 def test_estimates_that_expire_are_corrected_on_time(tmp_path):
     """A job that outlives its estimate of 0.1 s is doubled at 0.1, 0.2 and 0.4 s."""
-    run = new_run(tmp_path / "run", [command("long", "sleep 0.6")])
+    run = new_run(tmp_path / "run", [command("long", "sleep 0.5")])
     table = supervise(run, RecordingObserver()).schedule.jobs
     assert table["corrections"].to_list() == [3]
     assert repeats(run)

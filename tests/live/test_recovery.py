@@ -25,6 +25,7 @@ from foresail.live.twin import differences
 from foresail.model.errors import InputError
 from foresail.record.log_text import read_log
 from foresail.scenario import by_daemon
+from long_series import of_a_series
 from standins import (
     Double,
     FirstFit,
@@ -80,15 +81,15 @@ def repeats(run):
 
 
 def test_supervisors_killed_at_random_moments_neither_lose_nor_repeat_a_job(tmp_path):
-    """A dozen supervisors are killed one after the other; every job begins and ends once."""
+    """Supervisors are killed one after the other; every job begins and ends once."""
     chance = random.Random(7)
     marks = tmp_path / "marks"
     jobs = [
         marking(marks, f"j{n}", round(chance.uniform(0.0, 0.5), 2), cpus=1 + (n % 5 == 0))
-        for n in range(36)
+        for n in range(of_a_series(36, short=18))
     ]
     run = new_run(tmp_path / "run", jobs)
-    for _ in range(12):
+    for _ in range(of_a_series(12, short=6)):
         process = supervisor(run)
         steps = run.events.stat().st_size if run.events.exists() else 0
         until(  # imports take most of a supervisor's life here: kill it where it matters
