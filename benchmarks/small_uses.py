@@ -219,10 +219,10 @@ def _waiting() -> None:
     from foresail.cloud.waiting.jobs import FixedMachines, proportional_family
     from foresail.cloud.waiting.learning import linear_waits, wait_rows
     from foresail.cloud.waiting.simulating import Beliefs, Foresight, simulate, waiting_policy
+    from foresail_studies.generators.university import university_year
     from foresail_studies.renting.formulas import blocking
     from foresail_studies.renting.metrics import measured
     from foresail_studies.renting.wait_models import predicted_waits
-    from foresail_studies.stand_ins import university_year
 
     jobs = university_year(jobs=200)
     fixed, family = FixedMachines(1, own_price_per_core_hour=0.01), proportional_family()
@@ -242,7 +242,7 @@ def _waiting() -> None:
 def _carbon() -> None:
     """When jobs are to start so that their power is greenest."""
     from foresail.cloud.waiting.carbon import CarbonIntensity, green_starts
-    from foresail_studies.stand_ins import university_year
+    from foresail_studies.generators.university import university_year
 
     jobs = university_year(jobs=10)
     carbon = CarbonIntensity(np.arange(24.0) % 7.0, 3600.0)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
 from foresail.cloud.waiting.jobs import FixedMachines, proportional_family
 from foresail.cloud.waiting.simulating import Beliefs, Foresight, simulate, waiting_policy
-from foresail_studies.stand_ins import university_year
+from foresail_studies.generators.university import university_year
 
 _JOBS = 1_000_000
 

@@ -7,8 +7,7 @@ from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.model.errors import InputError
 from foresail.traces.folder import load_workload, write_folder
 from foresail.traces.generating import generate
-from foresail_studies.generators.university import UniversityParameters
-from foresail_studies.stand_ins import university_year
+from foresail_studies.generators.university import UniversityParameters, university_year
 
 
 def test_the_jobs_that_waiting_policies_get(tmp_path):

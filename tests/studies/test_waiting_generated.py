@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 
-from foresail.cloud.waiting.jobs import GIB
 from foresail.model.errors import InputError
 from foresail_studies.generators.university import (
     MEAN_RUNTIME_SECONDS,
     Runtimes,
-    university_jobs,
+    university_year,
 )
-from foresail_studies.stand_ins import JOBS, WEEK_SECONDS, google_week
 
 
 @pytest.mark.parametrize("minutes", [80.0, 33.0, 8.0])
@@ -42,21 +40,10 @@ def test_what_leaves_no_work_is_refused(seconds):
 
 def test_jobs_of_a_burst_are_alike():
     """Neighbours are nearer to each other than anybody else."""
-    runtime = university_jobs(np.random.default_rng(1), 20_000).runtime
+    runtime = university_year(20_000, seed=1).runtime_seconds
     apart = np.random.default_rng(2).permutation(runtime)
 
     def apartness(seconds):
         return np.median(np.abs(np.diff(np.log(seconds + 1.0))))
 
     assert apartness(runtime) < 0.5 * apartness(apart)
-
-
-def test_a_week_has_what_was_published():
-    """Its rate at any scale, and 4 GiB per core in the mean, unevenly."""
-    jobs = google_week(0.002, seed=4)
-    assert len(jobs) == 0.002 * JOBS
-    assert np.ptp(jobs.submit_seconds) == pytest.approx(WEEK_SECONDS, rel=0.02)
-    ratio = jobs.memory_bytes / GIB / jobs.cores
-    assert np.unique(ratio.round(6)).size == 5
-    assert ratio.mean() == pytest.approx(4.0, rel=0.1)
-    assert jobs.requests.cores.size <= 35

@@ -1,13 +1,13 @@
-"""Long jobs and what trials of them cost, and customised machines."""
+"""Long jobs and what trials of them cost."""
 
 import numpy as np
 import pytest
 
-from foresail.cloud.waiting.jobs import GIB, FixedMachines, TraceJobs, proportional_family, rents
+from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
 from foresail.cloud.waiting.simulating import Beliefs, WaitingPolicy, simulate
+from foresail_studies.generators.university import university_year
 from foresail_studies.renting.metrics import measured
-from foresail_studies.stand_ins import university_year
-from foresail_studies.waiting._shared import customised_family, long_jobs_of
+from foresail_studies.waiting._shared import long_jobs_of
 
 FAMILY = proportional_family()
 FIXED = FixedMachines(1, 1)
@@ -45,19 +45,3 @@ def test_long_jobs_that_meet_full_machines():
     assert long["long_jobs"] == 0.75
     assert long["blocked_long_jobs"] == pytest.approx(2 / 3)
     assert long["blocked_wait_seconds"] == pytest.approx((998.0 + 1050.0) / 2)
-
-
-def test_customised_machines_are_what_jobs_ask_for():
-    """Cheaper than the smallest that fits where cores and memory do not go together."""
-    jobs = TraceJobs(np.zeros(3), np.ones(3), np.array([1, 3, 3]), np.array([4.0, 2.0, 40.0]) * GIB)
-    own = customised_family(jobs.requests, 0.03, 0.004)
-    assert rents(jobs.requests, own) == pytest.approx([0.046, 0.098, 0.25])
-    both = rents(jobs.requests, (*FAMILY, *own))
-    assert both == pytest.approx([0.046, 0.098, 0.25])
-    assert rents(jobs.requests, FAMILY)[2] == pytest.approx(16 * 0.0481)
-
-
-def test_nothing_is_customised_without_memory():
-    """There would be no price for it."""
-    jobs = TraceJobs(np.zeros(2), np.ones(2), np.array([1, 3]))
-    assert customised_family(jobs.requests, 0.03, 0.004) == ()

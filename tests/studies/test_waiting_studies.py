@@ -9,12 +9,11 @@ from foresail.model.errors import InputError
 from foresail.model.registry import find
 from foresail_studies.study import sizes_of, study_part
 from foresail_studies.waiting import _shared as _waiting
-from foresail_studies.waiting._shared import Week
 from foresail_studies.waiting.logs import TraceRun
 from foresail_studies.waiting.variants import Baseline, ModelScore, VariantRun
 
 NAMES = (
-    "waiting-models", "waiting-trace", "waiting-variants", "waiting-google",
+    "waiting-models", "waiting-trace", "waiting-variants",
 )  # fmt: skip
 
 
@@ -85,37 +84,3 @@ def test_variants_are_measured():
         assert not any(math.isnan(value) for value in task.measure().values())
     score = ModelScore(base, "linear", 600.0).measure()
     assert -1.0 <= score["correlation"] <= 1.0
-
-
-def test_a_week_of_googles_kind_is_measured():
-    """Every system of the smallest cell; the reasons of what is dearer add up."""
-    settings = ["scale=0.002", "models=[linear]", "short_minutes=[15]", "scales=[0.002]"]
-    study = study_part("waiting-google", [*settings, "waiting_hours=[24]"], quick=True).build()
-    found = {
-        (case.group, case.system): case.task.measure() for case in study.cases if case.seed == 0
-    }
-    for (_, system), numbers in found.items():
-        if "dearer" in numbers:
-            reasons = numbers["dearer_by_trials"] + numbers["dearer_by_waits"]
-            assert numbers["dearer"] == pytest.approx(reasons)
-            assert numbers["dearer"] == pytest.approx(0.0) if system == "oracle" else True
-    trials = [
-        numbers["dearer_by_trials"] for (_, system), numbers in found.items() if "trial" in system
-    ]
-    assert len(trials) == 3
-    assert min(trials) > 0.0
-
-
-def test_a_log_stands_in_for_the_week(tmp_path):
-    """It is its own teacher; cores only, so that standard machines are rented."""
-    log = tmp_path / "sample.csv"
-    rows = [f"{0.1 * i},{0.5 + (i * 7 % 10) / 10},{1 + i % 4}" for i in range(400)]
-    log.write_text("arrival_time,length,cpus\n" + "\n".join(rows) + "\n")
-    week = Week(str(log), 1.0, 0)
-    assert _waiting.another(week) == week
-    assert week.family() == _waiting.FAMILY
-    assert week.machines(1.0).count == 1
-    with pytest.raises(InputError, match="no such log"):
-        study_part("waiting-google", ["log=nowhere.csv"], quick=True)
-    with pytest.raises(InputError, match="scale"):
-        study_part("waiting-google", ["scale=0"], quick=True)

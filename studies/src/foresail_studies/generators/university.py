@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.model.distribution import Floats
 from foresail.model.errors import InputError, require_at_least
 from foresail.model.registry import register
@@ -37,29 +38,10 @@ _WEEK_SPREAD: Final = 0.25
 """Standard deviation of the logarithm of a week's submissions."""
 
 
-class Arrivals(NamedTuple):
-    """Jobs by burst: when each is submitted (s), to which burst it belongs, how many there are."""
-
-    submit: Floats
-    burst: NDArray[np.int64]
-    bursts: int
-
-
-def arrivals(random: np.random.Generator, count: int, jobs_per_second: float) -> Arrivals:
-    """So many jobs at such a rate."""
-    burst = _burst_of_jobs(random, count)
-    number = int(burst[-1]) + 1
-    begins = _busy_times(random, number, count / jobs_per_second)
-    within = random.exponential(0.1, count)
-    first = np.flatnonzero(np.diff(burst, prepend=-1))
-    offset = np.cumsum(within)
-    return Arrivals(begins[burst] + offset - offset[first][burst], burst, number)
-
-
-def levels(random: np.random.Generator, come: Arrivals) -> Floats:
+def _levels(random: np.random.Generator, burst: NDArray[np.int64], bursts: int) -> Floats:
     """By job, the share of all jobs that run for less: near the burst's, or one of its own."""
-    own = random.random(come.burst.size) >= _LIKENESS
-    level = np.where(own, random.random(come.burst.size), random.random(come.bursts)[come.burst])
+    own = random.random(burst.size) >= _LIKENESS
+    level = np.where(own, random.random(burst.size), random.random(bursts)[burst])
     noisy = np.abs(level + random.normal(0.0, 0.01, level.size))
     reflected: Floats = 1.0 - np.abs(1.0 - noisy)  # at both ends, so that it stays uniform
     return reflected
@@ -163,46 +145,37 @@ class Runtimes:
         return np.where(level >= 1.0 - _LONG_SHARE, long, runtime)
 
 
-class UniversityJobs(NamedTuple):
-    """Jobs in order of submission: seconds, seconds, and cores."""
-
-    submit: Floats
-    runtime: Floats
-    cores: NDArray[np.int64]
-
-
-def university_jobs(
-    random: np.random.Generator,
-    jobs: int | None = None,
-    runtimes: Runtimes | None = None,
-) -> UniversityJobs:
-    """Jobs of a year, or so many of its first ones.
+def university_year(
+    jobs: int | None = None, seed: int = 0, runtimes: Runtimes | None = None
+) -> TraceJobs:
+    """Jobs of a year (section 6.7), or so many of its first ones.
 
     Arrivals follow days and weeks; bursts are arrays of like jobs.
     """
+    return _year(np.random.default_rng(seed), jobs, runtimes or Runtimes())
+
+
+def _year(random: np.random.Generator, jobs: int | None, runtimes: Runtimes) -> TraceJobs:
     count = round(YEAR_SECONDS * ARRIVALS_PER_SECOND) if jobs is None else jobs
-    come = arrivals(random, count, ARRIVALS_PER_SECOND)
-    order = np.argsort(come.submit, kind="stable")
-    runtime = (runtimes or Runtimes()).at(levels(random, come))
-    cores = cores_of(random, come.bursts, MEAN_CORES, _CORES)[come.burst]
-    return UniversityJobs(come.submit[order], runtime[order], cores[order])
+    burst = _burst_of_jobs(random, count)
+    bursts = int(burst[-1]) + 1
+    begins = _busy_times(random, bursts, count / ARRIVALS_PER_SECOND)
+    offset = np.cumsum(random.exponential(0.1, count))
+    first = np.flatnonzero(np.diff(burst, prepend=-1))
+    submit = begins[burst] + offset - offset[first][burst]
+    runtime = runtimes.at(_levels(random, burst, bursts))
+    cores = _cores(random, bursts)[burst]
+    order = np.argsort(submit, kind="stable")
+    return TraceJobs(submit[order], runtime[order], cores[order])
 
 
-def cores_of(
-    random: np.random.Generator, number: int, mean: float, sizes: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Cores of so many bursts with this mean: many ask for the least, few for the most."""
-    rest = 0.6 ** np.arange(sizes.size - 1, dtype=np.float64)
-    mean_of_rest = float(rest @ sizes[1:] / rest.sum())
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        share = (low + high) / 2.0
-        if share * mean_of_rest + (1.0 - share) * sizes[0] < mean:
-            low = share
-        else:
-            high = share
-    probabilities = np.concatenate(([1.0 - low], low * rest / rest.sum()))
-    return random.choice(sizes, size=number, p=probabilities)
+def _cores(random: np.random.Generator, bursts: int) -> NDArray[np.int64]:
+    """Cores of so many bursts with the published mean: many ask for one, few for the most."""
+    rest = 0.6 ** np.arange(_CORES.size - 1, dtype=np.float64)
+    mean_of_rest = float(rest @ _CORES[1:] / rest.sum())
+    share = (MEAN_CORES - _CORES[0]) / (mean_of_rest - _CORES[0])
+    probabilities = np.concatenate(([1.0 - share], share * rest / rest.sum()))
+    return random.choice(_CORES, size=bursts, p=probabilities)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,18 +200,18 @@ def university(parameters: UniversityParameters, random: np.random.Generator) ->
     runtime of 6,225 s, 60 % below three minutes and 4 % above six hours; half of the bursts ask for
     one core. How bursts come about was not published. There are no users and no requested times.
     """
-    drawn = university_jobs(random, parameters.jobs)
-    count = drawn.submit.size
+    drawn = _year(random, parameters.jobs, Runtimes())
+    count = len(drawn)
     jobs = jobs_table(
         {
             "job_id": pl.int_range(1, count + 1, eager=True).cast(pl.String),
-            "submit_seconds": drawn.submit,
-            "runtime_seconds": drawn.runtime,
+            "submit_seconds": drawn.submit_seconds,
+            "runtime_seconds": drawn.runtime_seconds,
             "tasks": np.ones(count, np.int64),
             "cpus_per_task": drawn.cores.astype(np.float64),
         }
     )
-    seconds = max(float(drawn.submit[-1] - drawn.submit[0]), 1.0)
-    load = offered_load(drawn.cores, drawn.runtime, parameters.processors, seconds)
-    header = achieved(load=load, mean_runtime_seconds=float(drawn.runtime.mean()))
+    seconds = max(float(np.ptp(drawn.submit_seconds)), 1.0)
+    load = offered_load(drawn.cores, drawn.runtime_seconds, parameters.processors, seconds)
+    header = achieved(load=load, mean_runtime_seconds=float(drawn.runtime_seconds.mean()))
     return Workload(jobs, WorkloadMeta("", "", processors=parameters.processors, header=header))

@@ -23,10 +23,9 @@ from foresail.model.errors import require
 from foresail.model.registry import register
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies.declaring import declared
-from foresail_studies.generators.university import YEAR_SECONDS
+from foresail_studies.generators.university import YEAR_SECONDS, university_year
 from foresail_studies.purchasing.practice import OnlineReport, practise
 from foresail_studies.purchasing.retired_offers import published_terms
-from foresail_studies.stand_ins import university_year
 from foresail_studies.study import GridPoint, Measure, Study, StudyParameters, log_of
 
 _NAMES: Final = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -12,10 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from foresail.cloud.waiting.jobs import (
-    GIB,
     FixedMachines,
-    RentedType,
-    Requests,
     TraceJobs,
     proportional_family,
 )
@@ -30,18 +27,9 @@ from foresail.cloud.waiting.simulating import (
 )
 from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
-from foresail_studies.generators.university import Runtimes
+from foresail_studies.generators.university import Runtimes, university_year
 from foresail_studies.renting.metrics import WaitingMetrics, measured
 from foresail_studies.renting.wait_models import SEED
-from foresail_studies.stand_ins import CORE_HOUR as GOOGLE_CORE_HOUR
-from foresail_studies.stand_ins import (
-    CUSTOM_CORE_HOUR,
-    CUSTOM_GIB_HOUR,
-    MACHINE_BYTES,
-    MACHINE_CORES,
-    google_week,
-    university_year,
-)
 from foresail_studies.study import Measure, StudyParameters, log_of
 
 MEASURES: Final = (
@@ -55,8 +43,6 @@ MEASURES: Final = (
     Measure("correlation", "MCC of short jobs"),
 )
 
-APART: Final = 1000
-"""Seeds of jobs to learn from are so far from those of the jobs that are run."""
 _FIXED_PRICE: Final = 0.4
 CORE_HOUR: Final = 0.0481
 """Price on demand; a fixed core costs 0.4 of it."""
@@ -148,51 +134,14 @@ class Trace:
         """Return the fixed machines for a percentage of the mean load, at 0.4 of the price."""
         return machines_for(jobs_of(self), percent, self.machine_cores)
 
-    def family(self) -> Sequence[RentedType]:
-        """The published family."""
-        return FAMILY
-
-
-@dataclass(frozen=True, slots=True)
-class Week:
-    """A week of a cell that is so many times as large as the published one, or a log."""
-
-    log: str
-    scale: float
-    seed: int
-
-    def machines(self, percent: float) -> FixedMachines:
-        """The published machines, for a percentage of the mean load."""
-        count = round(mean_cores(jobs_of(self), percent) / MACHINE_CORES)
-        price = _FIXED_PRICE * MACHINE_CORES * GOOGLE_CORE_HOUR
-        return FixedMachines(max(count, 1), MACHINE_CORES, MACHINE_BYTES, price_per_hour=price)
-
-    def family(self) -> Sequence[RentedType]:
-        """Customised machines, or standard ones where it is not said how much memory jobs need."""
-        jobs = jobs_of(self)
-        if jobs.memory_bytes is None:
-            return FAMILY
-        return customised_family(jobs.requests, CUSTOM_CORE_HOUR, CUSTOM_GIB_HOUR)
-
-
-JobSource = Trace | Week
-"""Where jobs come from, and where they can run."""
-
 
 @lru_cache(maxsize=3)
-def jobs_of(source: JobSource) -> TraceJobs:
+def jobs_of(trace: Trace) -> TraceJobs:
     """The jobs; kept by the process for the next run."""
-    if source.log:
-        return TraceJobs.of_workload(log_of(source.log, 0))
-    if isinstance(source, Week):
-        return google_week(source.scale, source.seed)
-    runtimes = Runtimes(source.middle_seconds)
-    return university_year(source.jobs or None, source.seed, runtimes=runtimes)
-
-
-def another(source: JobSource) -> JobSource:
-    """Other jobs of the same kind, for models to learn from; a log's own, of which is no other."""
-    return source if source.log else replace(source, seed=source.seed + APART)
+    if trace.log:
+        return TraceJobs.of_workload(log_of(trace.log, 0))
+    runtimes = Runtimes(trace.middle_seconds)
+    return university_year(trace.jobs or None, trace.seed, runtimes=runtimes)
 
 
 def mean_cores(jobs: TraceJobs, percent: float) -> float:
@@ -206,26 +155,6 @@ def machines_for(jobs: TraceJobs, percent: float, machine_cores: int = 0) -> Fix
     each = machine_cores or max(1, round(cores))
     price = _FIXED_PRICE * each * CORE_HOUR
     return FixedMachines(round(cores / each), each, price_per_hour=price)
-
-
-def customised_family(
-    requests: Requests, core_per_hour: float, gib_per_hour: float
-) -> tuple[RentedType, ...]:
-    """A machine for each distinct request, at a price of cores and one of memory (GiB).
-
-    Nothing is customised for requests whose memory is not known, or that ask for gpus.
-    """
-    asked = zip(requests.cores.tolist(), requests.memory_bytes.tolist(), requests.gpus, strict=True)
-    return tuple(
-        RentedType(
-            f"{cores} cores, {memory / GIB:g} GiB",
-            cores,
-            memory,
-            cores * core_per_hour + memory / GIB * gib_per_hour,
-        )
-        for cores, memory, gpus in asked
-        if memory > 0.0 and gpus == 0.0
-    )
 
 
 def policy_of(system: str, waiting_seconds: float, short_seconds: float) -> WaitingPolicy:

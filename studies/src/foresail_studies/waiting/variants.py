@@ -1,11 +1,10 @@
-"""Studies ``waiting-variants``, ``waiting-practice`` and ``waiting-google``: without an oracle."""
+"""Studies ``waiting-variants`` and ``waiting-practice``: without an oracle."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,7 +20,6 @@ from foresail.cloud.waiting.simulating import (
     waiting_policy,
 )
 from foresail.model.distribution import Floats
-from foresail.model.errors import InputError, require, require_positive
 from foresail.model.registry import register
 from foresail_studies.declaring import declared
 from foresail_studies.renting.metrics import WaitingMetrics, measured
@@ -31,13 +29,11 @@ from foresail_studies.renting.wait_models import (
     forest_waits,
     predicted_waits,
 )
-from foresail_studies.study import GridPoint, Measure, Study, StudyParameters, points_at
+from foresail_studies.study import GridPoint, Measure, Study, points_at
 from foresail_studies.waiting import _shared as waiting
 from foresail_studies.waiting._shared import (
     Trace,
-    Week,
     YearParameters,
-    another,
     jobs_of,
     long_jobs_of,
     numbers_of,
@@ -72,6 +68,8 @@ MEASURES: Final = (
 
 _EXAMPLES: Final = 100_000
 _LEARNED_SHARE: Final = 0.7
+_APART: Final = 1000
+"""Seeds of jobs to learn from are so far from those of the jobs that are run."""
 
 
 class Variant(NamedTuple):
@@ -128,7 +126,7 @@ def lost_in_trials(runtime_seconds: Floats, speculation_seconds: float, seed: in
 class Baseline:
     """The compound policy that variants are compared with; ``percent`` of the load is owned."""
 
-    trace: waiting.JobSource
+    trace: Trace
     percent: float
     waiting_seconds: float
     short_seconds: float
@@ -142,7 +140,7 @@ class Baseline:
         """Measure a variant, and its long jobs."""
         jobs, fixed = jobs_of(self.trace), self.trace.machines(self.percent)
         policy, beliefs, lost, price = variant
-        found = simulate(jobs, fixed, self.trace.family(), policy, beliefs, lost)
+        found = simulate(jobs, fixed, waiting.FAMILY, policy, beliefs, lost)
         return measured(found, fixed, policy, price), long_jobs_of(found, policy, price)
 
 
@@ -246,8 +244,9 @@ def _oracle(base: Baseline) -> WaitingMetrics:
 
 @lru_cache(maxsize=3)
 def _learned(base: Baseline, model: str) -> WaitModel:
-    """A model of the waits of other jobs of the same kind."""
-    return _LEARN[model](_rows(replace(base, trace=another(base.trace)), base))
+    """A model of the waits of another year's jobs, on machines for these."""
+    other = replace(base.trace, seed=base.trace.seed + _APART)
+    return _LEARN[model](_rows(replace(base, trace=other), base))
 
 
 @lru_cache(maxsize=3)
@@ -265,7 +264,7 @@ def _rows(base: Baseline, machines_of: Baseline | None = None) -> WaitRows:
     jobs, trace = jobs_of(base.trace), (machines_of or base).trace
     fixed, told = trace.machines(base.percent), Beliefs(jobs.runtime_seconds)
     every = max(1, len(jobs) // _EXAMPLES)
-    found = simulate(jobs, fixed, trace.family(), base.policy, told, features_every=every)
+    found = simulate(jobs, fixed, waiting.FAMILY, base.policy, told, features_every=every)
     return wait_rows(found, base.policy)
 
 
@@ -374,75 +373,4 @@ def _practice(parameters: PracticeParameters, seed: int) -> list[GridPoint]:
         here = replace(base, trace=Trace("", parameters.jobs, seed, middle_seconds=60.0 * minutes))
         runs = {"trials, waits known": VariantRun(here, "speculative")}
         cases += points_at("long_jobs", minutes, seed, runs)
-    return cases
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingGoogleParameters(
-    StudyParameters,
-    quick="seeds=3 scale=0.025 scales=[0.005,0.025] short_minutes=[5,15,60] waiting_hours=[6,24]",
-    minutes=(5, 240),
-):
-    """Parameters of ``waiting-google``."""
-
-    seeds: int = 1
-
-    log: Path | None = None
-    """A log to run instead of the generated week, such as Google's own."""
-    scale: float = 1.0
-    """Size of the generated cell; 1 is the published one with 14 million jobs."""
-    scales: tuple[float, ...] = (0.01, 0.1, 1.0)
-    """Sizes that figures of the cell's size go by."""
-    short_minutes: tuple[float, ...] = (5.0, 15.0, 30.0, 60.0)
-    waiting_hours: tuple[float, ...] = (6.0, 12.0, 24.0, 48.0)
-    """Thresholds t and b, which figures go by; 15 and 24 are the baseline."""
-    models: tuple[str, ...] = ("linear", "forest", "boosting")
-    """Models of waits: ``linear``, and, with scikit-learn, ``forest`` and ``boosting``."""
-
-    def __post_init__(self) -> None:
-        StudyParameters.__post_init__(self)
-        if self.log is not None and not self.log.exists():
-            raise InputError("there is no such log", source=self.log, field="log")
-        require_positive(self, "scale")
-        require(min(self.scales, default=1.0) > 0.0, self, "scales", "above 0")
-        require(bool(self.models), self, "models", "one or more")
-
-
-@register("study", "waiting-google", parameters=WaitingGoogleParameters)
-def waiting_google(parameters: WaitingGoogleParameters) -> Study:
-    """Waiting policies without an oracle on a week of Google's kind (figures 7.10 to 7.12)."""
-    cases = [case for seed in range(parameters.seeds) for case in _google(parameters, seed)]
-    ends = {100.0 * scale for scale in (() if parameters.log else parameters.scales)}
-    sizes = [{"largest": max(ends), "smallest": min(ends)}] if len(ends) > 1 else []
-    line = [{"model": "linear"}] if "linear" in parameters.models else []
-    trees = [{"model": model} for model in parameters.models if model != "linear"]
-    return declared(
-        "waiting-google",
-        MEASURES,
-        cases,
-        {"line": line, "trees": trees, "cells": sizes},
-        jobs="a log" if parameters.log else f"{100.0 * parameters.scale:g} % of the published cell",
-        shortest=min(parameters.short_minutes),
-        longest=max(parameters.short_minutes),
-        soonest=min(parameters.waiting_hours),
-        latest=max(parameters.waiting_hours),
-    )
-
-
-def _google(parameters: WaitingGoogleParameters, seed: int) -> list[GridPoint]:
-    log = "" if parameters.log is None else str(parameters.log)
-    # The week starts on idle machines, so that all of the mean load would leave little to decide.
-    limits = 80.0, 3600.0 * _BASE_HOURS, 60.0 * _BASE_MINUTES
-    base = Baseline(Week(log, parameters.scale, seed), *limits)
-    model = "forest" if "forest" in parameters.models else parameters.models[-1]
-    cases = _scores(base, parameters.models, (1.0, 4.0, 12.0, 24.0), seed)
-    for minutes in parameters.short_minutes:
-        here = replace(base, short_seconds=60.0 * minutes)
-        cases += points_at("short", minutes, seed, _compared(here, model, base))
-    for hours in parameters.waiting_hours:
-        here = replace(base, waiting_seconds=3600.0 * hours)
-        cases += points_at("waits", hours, seed, _compared(here, model, base))
-    for scale in () if log else parameters.scales:
-        here = replace(base, trace=Week("", scale, seed))
-        cases += points_at("cells", 100.0 * scale, seed, _compared(here, model, here))
     return cases
