@@ -60,7 +60,6 @@ def view_of(scene: Scene, seed: int = 1) -> ClusterView:
     parameters = jobs_of.parameters(
         nodes=scene.nodes, racks=scene.racks, hours=1.0,
         jobs=2 * max(scene.pending, scene.nodes // _NODES_PER_JOB),
-        preferred_racks=max(scene.racks * 3 // 4, 1),
     )  # fmt: skip
     workload = generate("e2e", parameters, seed)
     assert workload.nodes is not None

@@ -9,29 +9,24 @@ from scipy import stats
 
 from foresail.model.errors import InputError
 from foresail.traces.facts import offered_load
-from foresail.traces.folder import write_folder
 from foresail.traces.generating import generate
 from foresail_studies.generators import _demands as arrivals
 from foresail_studies.generators import _synthetic as population
 from foresail_studies.generators._demands import (
     draw_slacks,
     preferred_racks,
-    rack_nodes,
     split_by_load,
 )
-from foresail_studies.generators._synthetic import JobClasses, k_means
+from foresail_studies.generators._synthetic import JobClasses, SyntheticParameters, k_means
 from foresail_studies.generators.e2e import (
-    DeadlineParameters,
-    E2EParameters,
     E2ESampleParameters,
     ScalabilityParameters,
 )
 from foresail_studies.predictors.sampled import samples_of
-from shared import shared
 
 
 def e2e(seed=1, **parameters):
-    return generate("e2e", E2EParameters(**parameters), seed)
+    return generate("e2e", SyntheticParameters(**parameters), seed)
 
 
 def parts(workload):
@@ -208,7 +203,7 @@ def test_slacks_are_equally_likely():
 def test_racks_are_equally_likely_and_six():
     """Each job that fits has six racks of its own; each rack is in three quarters of them."""
     width = np.array([1] * 8000 + [192] * 10 + [193] * 10)
-    chosen = preferred_racks(width, 256, 8, 6, np.random.default_rng(1))
+    chosen = preferred_racks(width, 256, np.random.default_rng(1))
     assert all(text is not None for text in chosen[:8010])
     assert all(text is None for text in chosen[8010:])
     racks = [text.removeprefix("partition:").split(",") for text in chosen[:8000]]
@@ -216,16 +211,6 @@ def test_racks_are_equally_likely_and_six():
     _, counts = np.unique(np.concatenate(racks), return_counts=True)
     assert counts.size == 8
     assert counts / 8000 == pytest.approx(np.full(8, 0.75), abs=0.02)
-
-
-@given(nodes=st.integers(1, 300), racks=st.integers(1, 300))
-def test_racks_hold_all_nodes(nodes, racks):
-    """Racks are even to one node and hold all of them."""
-    if racks > nodes:
-        return
-    count = rack_nodes(nodes, racks)["count"].to_numpy()
-    assert count.sum() == nodes
-    assert count.max() - count.min() <= 1
 
 
 # Whole workloads
@@ -284,8 +269,8 @@ def test_history_is_of_the_same_classes_and_other_jobs():
 def test_deadline_differs_in_deadlines_alone():
     """DEADLINE-n has the jobs of E2E, and one slack."""
     base = e2e(7).jobs
-    tight = generate("deadline", DeadlineParameters(slack_percent=20), 7).jobs
-    loose = generate("deadline", DeadlineParameters(slack_percent=180), 7).jobs
+    tight = e2e(7, slack_percents=(20.0,)).jobs
+    loose = e2e(7, slack_percents=(180.0,)).jobs
     assert tight.drop("deadline_seconds").equals(loose.drop("deadline_seconds"))
     assert tight.drop("deadline_seconds").equals(base.drop("deadline_seconds"))
     slack = (loose["deadline_seconds"] - loose["submit_seconds"]) / loose["runtime_seconds"]
@@ -324,25 +309,6 @@ def test_source_jobs_are_widened_to_a_mean():
     assert ((wide.width == 1) == (jobs.width == 1)).all()
 
 
-def test_classes_of_a_log(tmp_path):
-    """Any log with runtimes gives classes; its features come along, wide jobs do not."""
-    log = e2e(2, hours=1.0)
-    write_folder(log, tmp_path / "log")
-    workload = e2e(1, source=str(tmp_path / "log"), nodes=32, hours=2.0, fit="empirical")
-    assert workload.jobs["tasks"].max() <= 32
-    assert set(workload.jobs["user"]) <= set(log.jobs["user"])
-    assert load(workload.jobs, nodes=32, hours=2.0) == pytest.approx(1.4, abs=1e-6)
-
-
-def test_classes_of_a_real_log():
-    """A log without users or names gives jobs without features."""
-    path = shared("traces/gaia-100k/mustang-trace-2015-100k.csv.gz")
-    workload = e2e(1, source=str(path), hours=100.0)
-    assert workload.feature_names == ()
-    assert workload.jobs["user"].null_count() == len(workload)
-    assert load(workload.jobs, hours=100.0) == pytest.approx(1.4, abs=1e-6)
-
-
 @settings(max_examples=12)
 @given(
     hours=st.floats(0.2, 4),
@@ -352,10 +318,9 @@ def test_classes_of_a_real_log():
     share=st.floats(0.05, 0.95),
     jobs=st.none() | st.integers(30, 300),
     part=st.sampled_from(["run", "history"]),
-    fit=st.sampled_from(["log_normal", "empirical"]),
     seed=st.integers(0, 50),
 )
-def test_any_parameters_give_the_load(hours, nodes, racks, wished, share, jobs, part, fit, seed):
+def test_any_parameters_give_the_load(hours, nodes, racks, wished, share, jobs, part, seed):
     """Load, ids, order and equal results for equal seeds hold for all parameters."""
     given_parameters = {
         "hours": hours,
@@ -366,7 +331,6 @@ def test_any_parameters_give_the_load(hours, nodes, racks, wished, share, jobs, 
         "slo_load_share": share,
         "jobs": jobs,
         "part": part,
-        "fit": fit,
     }
     workload = e2e(seed, **given_parameters)
     length = hours if part == "run" else 2 * hours
@@ -384,16 +348,11 @@ WRONG = [
     {"history_hours": -1.0},
     {"load": float("nan")},
     {"load": 0.0},
-    {"nodes": 0},
     {"racks": 0},
     {"racks": 257},
     {"jobs": 0},
     {"slo_load_share": 1.5},
-    {"arrival_variability": 0.5},
-    {"classes": 0},
-    {"fit": "normal"},
     {"part": "future"},
-    {"preferred_racks": -1},
     {"slowdown_elsewhere": 0.9},
     {"slack_percents": ()},
     {"slack_percents": (20.0, -1.0)},
@@ -404,36 +363,19 @@ WRONG = [
 def test_parameters_out_of_range_are_refused(wrong):
     """Each wrong parameter is named."""
     with pytest.raises(InputError, match=next(iter(wrong))):
-        E2EParameters(**wrong)
+        SyntheticParameters(**wrong)
 
 
 @pytest.mark.parametrize(
     ("record", "wrong"),
     [
-        (DeadlineParameters, {"slack_percent": -1.0}),
         (E2ESampleParameters, {"samples": 0}),
         (ScalabilityParameters, {"jobs_per_hour": 0}),
-        (ScalabilityParameters, {"tasks_per_job": 0.5}),
         (ScalabilityParameters, {"load": -1.0}),
     ],
-    ids=["slack", "samples", "jobs", "tasks", "load"],
+    ids=["samples", "jobs", "load"],
 )
 def test_parameters_of_variants_out_of_range_are_refused(record, wrong):
     """Each wrong parameter is named."""
     with pytest.raises(InputError, match=next(iter(wrong))):
         record(**wrong)
-
-
-def test_a_source_without_usable_jobs_is_refused(tmp_path):
-    """A machine that is too small, a log without runtimes, an absent log."""
-    log = e2e(2, hours=1.0)
-    wide = log.with_jobs(log.jobs.with_columns(tasks=pl.lit(100, dtype=pl.Int64)))
-    write_folder(wide, tmp_path / "wide")
-    with pytest.raises(InputError, match="nodes"):
-        e2e(source=str(tmp_path / "wide"), nodes=99)
-    unknown = log.with_jobs(log.jobs.with_columns(runtime_seconds=pl.lit(None, dtype=pl.Float64)))
-    write_folder(unknown, tmp_path / "unknown")
-    with pytest.raises(InputError, match="runtime"):
-        e2e(source=str(tmp_path / "unknown"))
-    with pytest.raises(InputError, match="absent"):
-        e2e(source=str(tmp_path / "absent"))

@@ -21,7 +21,7 @@ def log():
 
 
 def cut(log, seed=1, **parameters):
-    given_parameters = {"nodes": 48, "racks": 8, "load": 0.8, "hours": 20.0, **parameters}
+    given_parameters = {"nodes": 48, "load": 0.8, "hours": 20.0, **parameters}
     return segment(log, SegmentParameters("", **given_parameters), np.random.default_rng(seed))
 
 
@@ -137,7 +137,7 @@ def test_a_real_log():
     [
         ({"load": 50.0}, "load"),
         ({"start_hours": 1e6}, "start_hours"),
-        ({"nodes": 1, "racks": 1, "load": 1e9}, "load"),
+        ({"nodes": 8, "load": 1e9}, "load"),
     ],
     ids=["load", "start", "nodes"],
 )
@@ -153,7 +153,6 @@ def test_no_such_segment(log, wrong, named):
         {"hours": 0.0},
         {"start_hours": -1.0},
         {"nodes": 0},
-        {"racks": 500},
         {"load": -1.0},
         {"part": "future"},
         {"slo_load_share": -0.1},

@@ -10,22 +10,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.distribution import Booleans, Floats, Integers
-from foresail.model.errors import InputError
 from foresail.traces import schema
 from foresail.traces.facts import offered_load
 from foresail.traces.generating import ACHIEVED
 
 NODE_MEMORY_BYTES: Final = 16.0 * 2.0**30
+RACKS: Final = 8
+"""Of a machine, as a rule; they are its partitions."""
 _TRIES: Final = 50
 _NEAR: Final = 0.002
-
-
-def require_racks(nodes: int, racks: int) -> None:
-    """Raise ``InputError`` unless every rack can have a node."""
-    if not 1 <= racks <= nodes:
-        raise InputError(
-            "not that many racks", field="racks", value=racks, expected=f"1 to {nodes}"
-        )
 
 
 def split_by_load(work: Floats, share: float, random: np.random.Generator) -> Booleans:
@@ -56,28 +49,22 @@ def draw_slacks(percents: tuple[float, ...], count: int, random: np.random.Gener
     return drawn
 
 
-def rack_sizes(nodes: int, racks: int) -> Integers:
+def rack_sizes(nodes: int, racks: int = RACKS) -> Integers:
     """Nodes of each rack, as even as can be; shape (racks,)."""
     return np.full(racks, nodes // racks) + (np.arange(racks) < nodes % racks)
 
 
-def rack_name(number: int) -> str:
-    """Name of the rack (the partition) of this number, from 0."""
-    return f"rack{number + 1}"
-
-
-def rack_nodes(nodes: int, racks: int, gpu_racks: int = 0) -> pl.DataFrame:
+def rack_nodes(nodes: int, racks: int = RACKS, gpu_racks: int = 0) -> pl.DataFrame:
     """The nodes table: a row a rack, which is a partition; the first ``gpu_racks`` have gpus.
 
     A node counts as one cpu, since gangs of these workloads hold whole nodes.
     """
-    sizes = rack_sizes(nodes, racks)
-    names = [rack_name(rack) for rack in range(racks)]
+    names = [f"rack{rack + 1}" for rack in range(racks)]
     table = pl.DataFrame(
         {
             "node": names,
             "partition": names,
-            "count": sizes,
+            "count": rack_sizes(nodes, racks),
             "cpus": 1.0,
             "memory_bytes": NODE_MEMORY_BYTES,
             "gpus": np.arange(racks) < gpu_racks,
@@ -87,19 +74,19 @@ def rack_nodes(nodes: int, racks: int, gpu_racks: int = 0) -> pl.DataFrame:
 
 
 def preferred_racks(
-    width: Integers, nodes: int, racks: int, chosen: int, random: np.random.Generator
+    width: Integers, nodes: int, random: np.random.Generator, racks: int = RACKS
 ) -> list[str | None]:
-    """For each job, ``chosen`` racks drawn for it alone (3Sigma A-19); shape (jobs,).
+    """For each job, three in four racks, drawn for it alone (3Sigma A-19); shape (jobs,).
 
     A job that its racks cannot hold prefers nothing: it could never run there.
     """
-    sizes = rack_sizes(nodes, racks)
-    if not 0 < chosen < racks:
+    chosen = racks * 3 // 4
+    if not chosen:
         return [None] * width.size
     drawn = np.sort(np.argsort(random.random((width.size, racks)), axis=1)[:, :chosen], axis=1)
-    fits = sizes[drawn].sum(axis=1) >= width
+    fits = rack_sizes(nodes, racks)[drawn].sum(axis=1) >= width
     return [
-        "partition:" + ",".join(rack_name(rack) for rack in row) if fit else None
+        "partition:" + ",".join(f"rack{rack + 1}" for rack in row) if fit else None
         for row, fit in zip(drawn.tolist(), fits.tolist(), strict=True)
     ]
 

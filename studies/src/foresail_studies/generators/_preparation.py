@@ -20,7 +20,6 @@ from foresail.traces.folder import load_workload
 from foresail.traces.generating import gangs
 from foresail.traces.workload import Workload, WorkloadMeta
 from foresail_studies.generators._demands import achieved, draw_arrivals
-from foresail_studies.generators._synthetic import jobs_of_log
 
 WINDOW_SECONDS: Final = 1000.0
 STEP_SECONDS: Final = 100.0
@@ -345,6 +344,7 @@ def _falling(function: Callable[[float], float], wished: float) -> float:
     return high
 
 
+_KNOWN: Final = ("user", "group", "queue", "executable")
 _IDENTITY: Final = ("user", "executable", "application", "application_name")
 """Features whose values a job of the history must share with a job of the run."""
 
@@ -431,13 +431,22 @@ def jobs_with_tasks(log: Workload) -> JobsWithTasks:
     """The jobs of a log with a known positive runtime, and their tasks.
 
     A job without rows of its own in the tasks table has equal tasks.
+
+    Raises ``InputError`` if there are none.
     """
-    usable = jobs_of_log(log)
     jobs = log.jobs.filter(
         pl.col("runtime_seconds").is_finite(),
         pl.col("runtime_seconds") > 0,
         (pl.col("tasks") * pl.col("cpus_per_task")) > 0,
     )
+    if not jobs.height:
+        raise InputError(
+            "no job has a runtime and a width",
+            source=log.meta.source,
+            expected="a log with runtimes",
+        )
+    names = [name for name in _KNOWN if jobs[name].null_count() < jobs.height]
+    names += [name for name in log.feature_names if name not in schema.JOBS]
     equal = jobs.select("job_id", pl.col("runtime_seconds").repeat_by("tasks").alias("each"))
     if log.tasks is not None:
         known = log.tasks.group_by("job_id").agg(pl.col("runtime_seconds").alias("own"))
@@ -448,7 +457,7 @@ def jobs_with_tasks(log: Workload) -> JobsWithTasks:
         jobs["submit_seconds"].to_numpy(),
         each.list.len().cast(pl.Int64).to_numpy(),
         each.explode().to_numpy(),
-        usable.features,
+        jobs.select(names),
     )
 
 

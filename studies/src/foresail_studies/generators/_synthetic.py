@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
@@ -20,17 +19,17 @@ import polars as pl
 
 from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.errors import (
-    InputError,
+    require,
     require_at_least,
     require_choice,
+    require_each_at_least,
     require_positive,
     require_share,
 )
-from foresail.traces import schema
-from foresail.traces.folder import load_workload
 from foresail.traces.generating import gangs
 from foresail.traces.workload import Workload, WorkloadMeta
 from foresail_studies.generators._demands import (
+    RACKS,
     achieved,
     deadline_seconds,
     demands,
@@ -39,7 +38,6 @@ from foresail_studies.generators._demands import (
     of_classes,
     preferred_racks,
     rack_nodes,
-    require_racks,
     split_by_load,
 )
 
@@ -61,7 +59,6 @@ _TASKS_LOG_DEVIATION: Final = 1.3
 _TASKS_SCATTER: Final = 0.3
 _PRIORITIES: Final = np.array(["0", "1", "2", "4", "9"])
 _PRIORITY_SHARES: Final = np.array([0.35, 0.1, 0.15, 0.35, 0.05])
-_MEMORY: Final = ("user", "group", "queue", "executable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,41 +73,8 @@ class SourceJobs:
 
     def no_wider_than(self, nodes: int) -> SourceJobs:
         """Without the jobs that need more nodes."""
-        keep = self.width <= nodes
-        return SourceJobs(
-            self.runtime_seconds[keep], self.width[keep], self.features_of(np.flatnonzero(keep))
-        )
-
-    def features_of(self, rows: Integers) -> pl.DataFrame:
-        """Features of the jobs in these rows; without columns where nothing is known."""
-        return self.features[rows] if self.features.width else self.features
-
-
-def whole_nodes(workload: Workload) -> pl.Series:
-    """Nodes that each job of a log holds, its cpus rounded up; 0 where that is not known."""
-    return pl.Series(np.ceil(np.nan_to_num(workload.cpus)).astype(np.int64))
-
-
-def jobs_of_log(workload: Workload) -> SourceJobs:
-    """The jobs of a log whose runtime and width are known and positive.
-
-    Raises ``InputError`` if there are none.
-    """
-    jobs = workload.jobs.with_columns(width=whole_nodes(workload))
-    jobs = jobs.filter(
-        pl.col("runtime_seconds").is_finite(), pl.col("runtime_seconds") > 0, pl.col("width") > 0
-    )
-    if not jobs.height:
-        raise InputError(
-            "no job has a runtime and a width",
-            source=workload.meta.source,
-            expected="a log with runtimes",
-        )
-    names = [name for name in _MEMORY if jobs[name].null_count() < jobs.height]
-    names += [name for name in workload.feature_names if name not in schema.JOBS]
-    return SourceJobs(
-        jobs["runtime_seconds"].to_numpy(), jobs["width"].to_numpy(), jobs.select(names)
-    )
+        keep = np.flatnonzero(self.width <= nodes)
+        return SourceJobs(self.runtime_seconds[keep], self.width[keep], self.features[keep])
 
 
 def google_like(random: np.random.Generator) -> SourceJobs:
@@ -207,10 +171,6 @@ class DrawnJobs:
     source: Integers
     """Row of the source jobs whose features it has."""
 
-    def first(self, count: int) -> DrawnJobs:
-        """Only so many."""
-        return DrawnJobs(*(getattr(self, name)[:count] for name in self.__slots__))
-
 
 class JobClasses:
     """Classes of source jobs with the distributions fitted to each.
@@ -287,15 +247,16 @@ class JobClasses:
 
 _TRIES: Final = 50
 _NEAR: Final = 0.005
+_CLASSES: Final = 8
+"""Found by k-means on the logarithm of the runtime."""
+_ARRIVAL_VARIABILITY: Final = 4.0
+"""Squared coefficient of variation of the gaps between arrivals."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyntheticParameters:
     """Parameters that all generators of the E2E recipe share."""
 
-    source: str | None = None
-    """The log whose jobs are sorted into classes: a file or folder that a reader knows. None takes
-    a built-in population with the published characteristics of Google's jobs of 2011."""
     part: Literal["run", "history"] = "run"
     """``run``: the jobs to be scheduled. ``history``: earlier jobs of the same classes, to train a
     predictor with; they come from the same seed and are other jobs."""
@@ -304,36 +265,28 @@ class SyntheticParameters:
     history_hours: float = 10.0
     """Length of the history."""
     nodes: int = 256
-    racks: int = 8
+    racks: int = RACKS
     """The machine; racks are its partitions, and a node counts as one cpu."""
     load: float = 1.4
     """Offered load, which is reached exactly."""
     jobs: int | None = None
-    """Number of jobs of the run: runtimes are then scaled to it. None takes as many as the load
-    needs, with the source's runtimes; for the built-in population so many that a job does 1.19
-    machine-hours of work on average, as in the study."""
+    """Number of jobs of the run, to which runtimes are scaled. None takes so many that a job does
+    1.19 machine-hours of work on average, as in the study."""
     slo_load_share: float = 0.5
     """Share of the load that comes from jobs with a deadline, which is reached exactly."""
-    arrival_variability: float = 4.0
-    """Squared coefficient of variation of the gaps between arrivals, at least 1."""
-    classes: int = 8
-    """Number of classes, found by k-means on the logarithm of the runtime."""
-    fit: Fit = "log_normal"
-    """``log_normal``, or ``empirical`` for values drawn from each class."""
-    preferred_racks: int = 6
-    """In how many racks, drawn for each job with a deadline, it runs best; 0 (or all there are) for
-    no preference."""
     slowdown_elsewhere: float = 1.5
-    """How many times longer it runs elsewhere."""
+    """How many times longer a job with a deadline runs than in the racks, three in four of them
+    and drawn for it, where it runs best."""
+    slack_percents: tuple[float, ...] = (20.0, 40.0, 60.0, 80.0)
+    """A deadline is submission plus runtime plus one of these percentages of it, each as likely."""
 
     def __post_init__(self) -> None:
         require_positive(self, "hours", "history_hours", "load")
-        require_at_least(self, 1, "nodes", "jobs", "classes", "arrival_variability")
-        require_at_least(self, 1, "slowdown_elsewhere")
-        require_at_least(self, 0, "preferred_racks")
+        require(1 <= self.racks <= self.nodes, self, "racks", f"1 to {self.nodes}, the nodes")
+        require_at_least(self, 1, "jobs", "slowdown_elsewhere")
+        require_each_at_least(self, 0, "slack_percents")
         require_share(self, "slo_load_share")
-        require_racks(self.nodes, self.racks)
-        require_choice(self, part=("run", "history"), fit=("log_normal", "empirical"))
+        require_choice(self, part=("run", "history"))
 
     @property
     def seconds(self) -> float:
@@ -356,26 +309,30 @@ class Synthetic:
 
 def synthesise(
     parameters: SyntheticParameters,
-    slack_percents: tuple[float, ...],
     random: np.random.Generator,
     source: SourceJobs | None = None,
+    fit: Fit = "log_normal",
 ) -> Synthetic:
-    """A workload of the recipe; ``source`` stands for the jobs that the parameters name.
+    """A workload of the recipe, of jobs like Google's unless others are given.
 
     Each matter has a random stream of its own: workloads that differ in slacks alone have the same
     jobs, and the two parts come from the same classes.
-
-    Raises ``InputError`` if the source cannot be read, or none of its jobs fits the machine.
     """
     making, run, history = random.spawn(3)
-    jobs = source or _source_jobs(parameters, making)
-    classes = JobClasses(jobs, parameters.classes, parameters.fit, parameters.nodes, making)
-    scale = _runtime_scale(parameters, classes, making)
+    source = source or google_like(making).no_wider_than(parameters.nodes)
+    classes = JobClasses(source, _CLASSES, fit, parameters.nodes, making)
+    work_hours = parameters.load * parameters.nodes * parameters.hours
+    count = parameters.jobs or max(round(work_hours / MACHINE_HOURS), 1)
+    sample = classes.draw(JOBS, making)
+    mean = float(np.mean(sample.width * sample.runtime_seconds))
+    scale = work_hours * 3600.0 / count / mean
     streams = (run if parameters.part == "run" else history).spawn(5)
-    drawn = _draw(parameters, classes, scale, streams[0])
+    if parameters.part == "history":
+        count = max(round(count * parameters.history_hours / parameters.hours), 1)
+    wished = parameters.load * parameters.nodes * parameters.seconds
+    drawn = _draw(classes, count, scale, wished, streams[0])
     work = drawn.width * drawn.runtime_seconds
     slo = split_by_load(work, parameters.slo_load_share, streams[1])
-    wished = parameters.load * parameters.nodes * parameters.seconds
     factor = np.ones(work.size)
     for part, share in ((slo, parameters.slo_load_share), (~slo, 1 - parameters.slo_load_share)):
         if part.any():
@@ -383,11 +340,9 @@ def synthesise(
     if not slo.any() or slo.all():
         factor[:] = wished / work.sum()
     drawn = replace(drawn, runtime_seconds=drawn.runtime_seconds * factor)
-    submit = draw_arrivals(
-        work.size, parameters.seconds, parameters.arrival_variability, streams[2]
-    )
-    slack = draw_slacks(slack_percents, work.size, streams[3])
-    workload = _workload(parameters, jobs, drawn, submit, slo, slack, streams[4])
+    submit = draw_arrivals(work.size, parameters.seconds, _ARRIVAL_VARIABILITY, streams[2])
+    slack = draw_slacks(parameters.slack_percents, work.size, streams[3])
+    workload = _workload(parameters, source, drawn, submit, slo, slack, streams[4])
     figures = of_classes(
         submit, drawn.runtime_seconds, drawn.width, slo, parameters.nodes, parameters.seconds
     )
@@ -397,59 +352,13 @@ def synthesise(
     return Synthetic(workload.with_meta(header=figures), classes, drawn, scale * factor)
 
 
-def _source_jobs(parameters: SyntheticParameters, random: np.random.Generator) -> SourceJobs:
-    if parameters.source is None:
-        return google_like(random).no_wider_than(parameters.nodes)
-    log = load_workload(Path(parameters.source))
-    jobs = jobs_of_log(log).no_wider_than(parameters.nodes)
-    if not jobs.width.size:
-        raise InputError(
-            "no job fits the machine",
-            source=parameters.source,
-            field="nodes",
-            value=parameters.nodes,
-            expected="more nodes",
-        )
-    return jobs
-
-
-def _runtime_scale(
-    parameters: SyntheticParameters, classes: JobClasses, random: np.random.Generator
-) -> float:
-    """Return the factor on runtimes with which a mean job does the target work."""
-    jobs = _jobs_of_run(parameters)
-    if jobs is None:
-        return 1.0
-    sample = classes.draw(JOBS, random)
-    mean = float(np.mean(sample.width * sample.runtime_seconds))
-    return parameters.load * parameters.nodes * parameters.hours * 3600.0 / jobs / mean
-
-
-def _jobs_of_run(parameters: SyntheticParameters) -> int | None:
-    """Return how many jobs the run has; None where that follows from the load."""
-    if parameters.jobs is not None or parameters.source is not None:
-        return parameters.jobs
-    work_hours = parameters.load * parameters.nodes * parameters.hours
-    return max(round(work_hours / MACHINE_HOURS), 1)
-
-
 def _draw(
-    parameters: SyntheticParameters,
-    classes: JobClasses,
-    scale: float,
-    random: np.random.Generator,
+    classes: JobClasses, count: int, scale: float, wished: float, random: np.random.Generator
 ) -> DrawnJobs:
     """Jobs whose work is near the load: of some draws, the first within 0.5 %, or the nearest."""
-    wished = parameters.load * parameters.nodes * parameters.seconds
-    count = _jobs_of_run(parameters)
-    if count is not None and parameters.part == "history":
-        count = max(round(count * parameters.history_hours / parameters.hours), 1)
 
     def once() -> DrawnJobs:
-        if count is None:
-            drawn = _enough(classes, scale, wished, random)
-        else:
-            drawn = classes.draw(count, random)
+        drawn = classes.draw(count, random)
         return replace(drawn, runtime_seconds=drawn.runtime_seconds * scale)
 
     def distance(drawn: DrawnJobs) -> float:
@@ -463,24 +372,6 @@ def _draw(
     return nearest
 
 
-def _enough(
-    classes: JobClasses, scale: float, wished: float, random: np.random.Generator
-) -> DrawnJobs:
-    """Take as many jobs as bring the sum of their work nearest to the target, at least two."""
-    drawn = classes.draw(256, random)
-    while True:
-        sums = np.cumsum(drawn.width * drawn.runtime_seconds) * scale
-        if sums[-1] >= wished:
-            return drawn.first(max(int(np.argmin(np.abs(sums - wished))) + 1, 2))
-        more = classes.draw(drawn.width.size, random)
-        drawn = DrawnJobs(
-            *(
-                np.concatenate([getattr(drawn, name), getattr(more, name)])
-                for name in DrawnJobs.__slots__
-            )
-        )
-
-
 def _workload(
     parameters: SyntheticParameters,
     source: SourceJobs,
@@ -490,14 +381,12 @@ def _workload(
     slack: Floats,
     random: np.random.Generator,
 ) -> Workload:
-    racks = preferred_racks(
-        drawn.width, parameters.nodes, parameters.racks, parameters.preferred_racks, random
-    )
+    racks = preferred_racks(drawn.width, parameters.nodes, random, parameters.racks)
     prefers = [rack if with_slo else None for rack, with_slo in zip(racks, slo, strict=True)]
     deadline = deadline_seconds(submit, drawn.runtime_seconds, slack)
     demanded = demands(deadline, slo, prefers, parameters.slowdown_elsewhere)
     letter = "h" if parameters.part == "history" else ""
-    features = source.features_of(drawn.source).to_dict()
+    features = source.features[drawn.source].to_dict()
     table = gangs(submit, drawn.runtime_seconds, drawn.width, letter, **demanded, **features)
     nodes = rack_nodes(parameters.nodes, parameters.racks)
     return Workload(table, WorkloadMeta("", "", processors=parameters.nodes), nodes)

@@ -22,15 +22,14 @@ from foresail.traces.folder import load_workload
 from foresail.traces.generating import generator
 from foresail.traces.workload import Workload, WorkloadMeta
 from foresail_studies.generators._demands import (
+    RACKS,
     deadline_seconds,
     draw_slacks,
     of_classes,
     preferred_racks,
     rack_nodes,
-    require_racks,
     split_by_load,
 )
-from foresail_studies.generators._synthetic import whole_nodes
 
 _STEPS_PER_SEGMENT: Final = 10
 """Segments are looked for at every tenth of their length."""
@@ -54,24 +53,23 @@ class SegmentParameters:
     """Where the segment begins, in hours from the log's second zero. None draws one of the segments
     whose load is near the one asked for."""
     nodes: int = 256
-    racks: int = 8
-    """The machine; wider jobs are left out. A node is what the log calls a processor."""
+    """The machine, in eight racks; wider jobs are left out. A node is what the log calls a
+    processor."""
     load: float = 1.4
     """Offered load, which is reached exactly: all times of submission are stretched or squeezed."""
     slo_load_share: float = 0.5
     """Share of the load that jobs with a deadline are to have, as near as jobs allow."""
     slack_percents: tuple[float, ...] = (20.0, 40.0, 60.0, 80.0)
-    preferred_racks: int = 6
     slowdown_elsewhere: float = 1.5
     """As for ``e2e``."""
 
     def __post_init__(self) -> None:
         require_positive(self, "hours", "load")
-        require_at_least(self, 0, "start_hours", "preferred_racks")
-        require_at_least(self, 1, "nodes", "slowdown_elsewhere")
+        require_at_least(self, 0, "start_hours")
+        require_at_least(self, RACKS, "nodes")
+        require_at_least(self, 1, "slowdown_elsewhere")
         require_share(self, "slo_load_share")
         require_each_at_least(self, 0, "slack_percents")
-        require_racks(self.nodes, self.racks)
         require_choice(self, part=("run", "history"))
 
 
@@ -91,7 +89,8 @@ def segment(log: Workload, parameters: SegmentParameters, random: np.random.Gene
     too few jobs.
     """
     drawing, *streams = random.spawn(5)
-    jobs = log.jobs.with_columns(whole_nodes(log).alias("width"))
+    width = np.ceil(np.nan_to_num(log.cpus)).astype(np.int64)
+    jobs = log.jobs.with_columns(pl.Series("width", width))
     usable = jobs.filter(
         pl.col("runtime_seconds").is_finite(),
         pl.col("runtime_seconds") > 0,
@@ -189,9 +188,7 @@ def _run(
     submit = (part["submit_seconds"].to_numpy() - start) * stretch
     slo = split_by_load(work, parameters.slo_load_share, streams[1])
     slack = draw_slacks(parameters.slack_percents, submit.size, streams[2])
-    racks = preferred_racks(
-        width, parameters.nodes, parameters.racks, parameters.preferred_racks, streams[3]
-    )
+    racks = preferred_racks(width, parameters.nodes, streams[3])
     none = pl.lit(None)
     jobs = part.drop("width").with_columns(
         *(none.cast(part.schema[name]).alias(name) for name in _NOT_KEPT),
@@ -211,5 +208,5 @@ def _run(
         "achieved_segment_start_hours": f"{start / 3600.0:.10g}",
         "achieved_time_stretch": f"{stretch:.10g}",
     }
-    nodes = rack_nodes(parameters.nodes, parameters.racks)
+    nodes = rack_nodes(parameters.nodes)
     return Workload(jobs, _meta(log, parameters, start, figures), nodes)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -17,7 +16,6 @@ import polars as pl
 
 from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.errors import (
-    InputError,
     require,
     require_at_least,
     require_each_at_least,
@@ -25,9 +23,9 @@ from foresail.model.errors import (
 )
 from foresail.model.registry import register
 from foresail.traces.generating import gangs, generator
-from foresail.traces.reading import read
 from foresail.traces.workload import Workload, WorkloadMeta
 from foresail_studies.generators._demands import (
+    RACKS,
     achieved,
     deadline_seconds,
     demands,
@@ -36,9 +34,7 @@ from foresail_studies.generators._demands import (
     of_classes,
     rack_nodes,
     rack_sizes,
-    require_racks,
 )
-from foresail_studies.readers.published_logs import SWIM_BYTES
 
 PREFERRED: Final[Mapping[str, str | None]] = MappingProxyType(
     {
@@ -64,8 +60,7 @@ class GridmixParameters:
     hours: float = 1.0
     """Length of the run; the last job arrives at its end."""
     nodes: int = 256
-    racks: int = 8
-    """The machine; racks are its partitions, and a node counts as one cpu."""
+    """The machine, in eight racks, which are its partitions; a node counts as one cpu."""
     load: float = 1.0
     """Offered load, which is reached exactly."""
     slack_percents: tuple[float, ...] = (250.0, 300.0)
@@ -75,9 +70,9 @@ class GridmixParameters:
 
     def __post_init__(self) -> None:
         require_positive(self, "hours", "load")
-        require_at_least(self, 1, "nodes", "slowdown_elsewhere")
+        require_at_least(self, RACKS, "nodes")
+        require_at_least(self, 1, "slowdown_elsewhere")
         require_each_at_least(self, 0, "slack_percents")
-        require_racks(self.nodes, self.racks)
 
     @property
     def widths(self) -> tuple[int, int]:
@@ -122,7 +117,7 @@ def gridmix(parameters: GridmixParameters, mix: Mix, random: np.random.Generator
     figures |= achieved(
         **{f"{kind}_jobs": float(kinds.count(kind)) for kind in PREFERRED if kind in kinds}
     )
-    nodes = rack_nodes(parameters.nodes, parameters.racks, _GPU_RACKS)
+    nodes = rack_nodes(parameters.nodes, gpu_racks=_GPU_RACKS)
     meta = WorkloadMeta("", "", processors=parameters.nodes, header=figures)
     return Workload(jobs, meta, nodes)
 
@@ -160,9 +155,9 @@ def _jobs(
     slack: Floats,
 ) -> pl.DataFrame:
     fits = {
-        "gpu": rack_sizes(parameters.nodes, parameters.racks)[:_GPU_RACKS].sum(),
-        "mpi": rack_sizes(parameters.nodes, parameters.racks).max(),
-        "availability": parameters.racks,
+        "gpu": rack_sizes(parameters.nodes)[:_GPU_RACKS].sum(),
+        "mpi": rack_sizes(parameters.nodes).max(),
+        "availability": RACKS,
     }
     preferred = [
         PREFERRED[kind] if wide <= fits.get(kind, 0) else None
@@ -203,25 +198,10 @@ _QUANTILES: Final = {
 }
 
 
-def draw_bytes(
-    source: str | None, built_in: str, count: int, random: np.random.Generator
-) -> Floats:
-    """Bytes that each job moves, at least 1; shape (count,).
-
-    ``source`` is a SWIM sample to draw jobs from; without one they come from the quantiles that
-    ``built_in`` names.
-
-    Raises ``InputError`` if the source is no SWIM sample.
-    """
-    if source is None:
-        logs = np.interp(random.random(count), _LEVELS, np.log(_QUANTILES[built_in]))
-        return np.asarray(np.exp(logs))
-    jobs = read(Path(source)).jobs
-    if any(name not in jobs.columns for name in SWIM_BYTES):
-        raise InputError("not a SWIM sample", source=source, expected=", ".join(SWIM_BYTES))
-    total = sum(jobs[name].cast(float).to_numpy() for name in SWIM_BYTES)
-    drawn: Floats = np.maximum(random.choice(np.asarray(total), count), 1.0)
-    return drawn
+def draw_bytes(sample: str, count: int, random: np.random.Generator) -> Floats:
+    """Bytes that each job moves, of the quantiles of a sample; shape (count,)."""
+    logs = np.interp(random.random(count), _LEVELS, np.log(_QUANTILES[sample]))
+    return np.asarray(np.exp(logs))
 
 
 _BYTES_PER_TASK: Final = 64.0 * 2.0**20
@@ -235,21 +215,11 @@ _LOG_DEVIATION: Final = 0.6
 """Standard deviation of a synthetic runtime's natural logarithm."""
 
 
-@dataclass(frozen=True, slots=True)
-class HadoopParameters(GridmixParameters):
-    """Parameters of generators that take jobs from SWIM's samples."""
-
-    source: str | None = None
-    """SWIM sample that jobs with deadlines are drawn from; None takes the built-in quantiles of the
-    Facebook sample of 2009. Others are of the sample of 2010, in place of Yahoo's, which is not
-    public."""
-
-
-def _hadoop_sizes(parameters: HadoopParameters, source: str | None, built_in: str) -> Draw:
-    """Sizes of jobs of a SWIM sample, or of the built-in quantiles of this name."""
+def _hadoop_sizes(parameters: GridmixParameters, sample: str) -> Draw:
+    """Sizes of jobs by the quantiles of a sample of Facebook's jobs."""
 
     def draw(count: int, random: np.random.Generator) -> Sizes:
-        moved = draw_bytes(source, built_in, count, random)
+        moved = draw_bytes(sample, count, random)
         width = np.clip(np.ceil(moved / _BYTES_PER_TASK), *parameters.widths).astype(np.int64)
         runtime = _STARTUP_SECONDS + moved / (width * _BYTES_PER_SECOND)
         return np.minimum(runtime, _LONGEST_SECONDS), width
@@ -257,20 +227,23 @@ def _hadoop_sizes(parameters: HadoopParameters, source: str | None, built_in: st
     return draw
 
 
-@register("generator", "gr_slo", parameters=HadoopParameters)
+@register("generator", "gr_slo", parameters=GridmixParameters)
 @generator
-def gr_slo(parameters: HadoopParameters, random: np.random.Generator) -> Workload:
+def gr_slo(parameters: GridmixParameters, random: np.random.Generator) -> Workload:
     """TetriSched's GR_SLO: unconstrained Hadoop jobs of a SWIM sample, all with deadlines."""
-    sizes = _hadoop_sizes(parameters, parameters.source, "fb2009")
+    sizes = _hadoop_sizes(parameters, "fb2009")
     return gridmix(parameters, Mix(1.0, sizes, sizes), random)
 
 
-@register("generator", "gr_mix", parameters=HadoopParameters)
+@register("generator", "gr_mix", parameters=GridmixParameters)
 @generator
-def gr_mix(parameters: HadoopParameters, random: np.random.Generator) -> Workload:
-    """TetriSched's GR_MIX: unconstrained Hadoop jobs of SWIM samples, 52 % with deadlines."""
-    slo = _hadoop_sizes(parameters, parameters.source, "fb2009")
-    best_effort = _hadoop_sizes(parameters, None, "fb2010")
+def gr_mix(parameters: GridmixParameters, random: np.random.Generator) -> Workload:
+    """TetriSched's GR_MIX: unconstrained Hadoop jobs of SWIM samples, 52 % with deadlines.
+
+    Jobs without deadlines are of Facebook's sample of 2010, in place of Yahoo's, which is not
+    public.
+    """
+    slo, best_effort = (_hadoop_sizes(parameters, each) for each in ("fb2009", "fb2010"))
     return gridmix(parameters, Mix(0.52, slo, best_effort), random)
 
 

@@ -71,28 +71,28 @@ class E2EStudyParameters(
 def _recipe(parameters: E2EStudyParameters, generator: str = "e2e", more: str = "") -> str:
     """Short form of a generator of the E2E recipe, as the study's parameters say; for the run.
 
-    ``more`` are further settings, each after a comma. The generator ``deadline`` has one slack for
-    all jobs, which has to be among them.
+    ``more`` are further settings, each after a comma.
     """
     slacks = ",".join(f"{slack:g}" for slack in parameters.slack_percents)
-    several = "" if generator == "deadline" else f",slack_percents=[{slacks}]"
     size = f"hours={parameters.hours:g},nodes={parameters.nodes},load={parameters.load:g}"
-    return f"{generator}({size}{several},slowdown_elsewhere={parameters.slowdown:g}{more})"
+    elsewhere = f"slowdown_elsewhere={parameters.slowdown:g}"
+    return f"{generator}({size},slack_percents=[{slacks}],{elsewhere}{more})"
 
 
-def _place(
-    parameters: E2EStudyParameters, group: str, x: float | None = None, slack: float | None = None
-) -> TrialSetting:
-    """A run of the recipe after earlier jobs of its classes; with one slack for all jobs if given.
+def _place(parameters: E2EStudyParameters, group: str, x: float | None = None) -> TrialSetting:
+    """A run of the recipe after earlier jobs of its classes.
 
     Predictors learn from as many of these as make the runs of each name.
     """
     run = _recipe(parameters)
-    if slack is not None:
-        run = _recipe(parameters, "deadline", f",slack_percent={slack:g}")
     jobs_per_hour = parameters.load * parameters.nodes / _JOB_NODE_HOURS
     hours = parameters.history_runs_per_name * _JOB_NAMES / jobs_per_hour
     return TrialSetting(run, f"{run[:-1]},history_hours={hours:.6g},part=history)", group, x)
+
+
+def _with_slack(parameters: E2EStudyParameters, group: str, slack: float) -> TrialSetting:
+    """The same with one slack for all jobs."""
+    return _place(replace(parameters, slack_percents=(slack,)), group, slack)
 
 
 def _study(
@@ -173,7 +173,7 @@ def assumptions(parameters: AssumptionsParameters) -> Study:
         for runs in given.histories
     ]
     others = [
-        *(_place(given, "deadline slack (%)", slack, slack) for slack in given.slacks),
+        *(_with_slack(given, "deadline slack (%)", slack) for slack in given.slacks),
         *(
             _place(replace(given, slowdown=slowdown), "times longer on other nodes", slowdown)
             for slowdown in given.slowdowns
@@ -231,7 +231,7 @@ class AttributionParameters(
 def attribution(parameters: AttributionParameters) -> Study:
     """Measure the gain of each of 3Sigma's techniques, over deadline slack (figure 4.8)."""
     slacks = parameters.slack_percents
-    settings = [_place(parameters, "DEADLINE-n", slack, slack) for slack in slacks]
+    settings = [_with_slack(parameters, "DEADLINE-n", slack) for slack in slacks]
     without = (f"3sigma-no-{each}-published" for each in ("dist", "oe", "adapt"))
     return _study(
         "3sigma-attribution",
