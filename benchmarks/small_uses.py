@@ -220,9 +220,9 @@ def _waiting() -> None:
     from foresail.cloud.waiting.learning import linear_waits, wait_rows
     from foresail.cloud.waiting.simulating import Beliefs, Foresight, simulate, waiting_policy
     from foresail_studies.generators.university import university_year
-    from foresail_studies.renting.formulas import blocking
-    from foresail_studies.renting.metrics import measured
-    from foresail_studies.renting.wait_models import predicted_waits
+    from foresail_studies.waiting.formulas import blocking
+    from foresail_studies.waiting.metrics import measured
+    from foresail_studies.waiting.wait_models import predicted_waits
 
     jobs = university_year(jobs=200)
     fixed, family = FixedMachines(1, own_price_per_core_hour=0.01), proportional_family()
@@ -253,7 +253,8 @@ def _carbon() -> None:
 def _transient() -> None:
     """Transient machines: what is up, which to take more of, and clients that are served."""
     from foresail.cloud.transient.availability import capacity_masses, shortfall_after
-    from foresail_studies.transient.service import Clients, serve_all
+    from foresail_studies.transient.kernels.service import Clients
+    from foresail_studies.transient.service import serve_all
 
     units, up = np.array([1, 2]), np.array([0.9, 0.8])
     capacity_masses(units, up, 2)

@@ -12,8 +12,14 @@ from foresail_studies.purchasing.mix import Purchase
 from foresail_studies.report import judge
 from foresail_studies.results import StudyResults, carry_out_study
 from foresail_studies.study import study_part
-from foresail_studies.synchronization.models import BarrierFormula, Draw
-from foresail_studies.transient.capacity import DrawnPool, MarketPool, TrailingWindows, target
+from foresail_studies.synchronization.models import COMPARED, BarrierFormula, Draw
+from foresail_studies.transient.capacity import (
+    DrawnPool,
+    MarketPool,
+    Stretch,
+    TrailingWindows,
+    target,
+)
 from foresail_studies.transient.service import Minutes
 from foresail_studies.waiting import _shared as _waiting
 from foresail_studies.waiting.logs import TraceRun
@@ -96,18 +102,20 @@ def _ignored(case, measured):
 
 def test_formulas_of_synchronization():
     """Golden values of the spec: largest speed-ups, and speed-up for the money."""
-    assert BarrierFormula("on_demand", 10).measure()["speedup"] == pytest.approx(4.776, abs=1e-3)
-    assert BarrierFormula("fsp(dropped=k-1)", 8).measure()["ratio"] == pytest.approx(
+    assert BarrierFormula(COMPARED["on demand"], 10).measure()["speedup"] == pytest.approx(
+        4.776, abs=1e-3
+    )
+    assert BarrierFormula(COMPARED["flexible"], 8).measure()["ratio"] == pytest.approx(
         10.774, abs=1e-3
     )
 
 
 def test_drawn_speeds_are_slower_than_expected_ones(prices):
     """The mean of work over speed is above work over mean speed; and markets have speeds."""
-    expected = BarrierFormula("transient", 4).measure()["seconds"]
-    assert Draw("transient", 4, 0.05, 20, 0).measure()["seconds"] > 1.3 * expected
-    of_markets = Draw("transient", 4, 0.05, 5, 0, str(prices)).measure()
-    on_demand = BarrierFormula("on_demand", 4).measure()
+    expected = BarrierFormula(COMPARED["transient"], 4).measure()["seconds"]
+    assert Draw(COMPARED["transient"], 4, 0.05, 20, 0).measure()["seconds"] > 1.3 * expected
+    of_markets = Draw(COMPARED["transient"], 4, 0.05, 5, 0, str(prices)).measure()
+    on_demand = BarrierFormula(COMPARED["on demand"], 4).measure()
     assert of_markets["seconds"] > on_demand["seconds"]
 
 
@@ -115,7 +123,7 @@ def test_more_nines_cost_more():
     """On drawn types, by either rule; and refined plans are no dearer."""
     rule, refined = (
         [DrawnPool(rule, nines, 200.0, 8, 1).measure() for nines in (2.0, 4.0)]
-        for rule in ("published", "refined")
+        for rule in ("published rule", "refined")
     )
     for found in (rule, refined):
         assert found[0]["on_demand_share"] < found[1]["on_demand_share"] < 1.0
@@ -125,33 +133,24 @@ def test_more_nines_cost_more():
 
 def test_markets_are_planned_for(prices):
     """Two markets that are never down together keep one's capacity all the time."""
-    found = MarketPool(str(prices), "", "refined", 3.0, 28.0, 0.0, 0, 2).measure()
+    found = MarketPool(Stretch(str(prices), 0, 2), "refined", 3.0, 28.0, 0.0).measure()
     assert found["reached"] == 1.0
     assert found["types"] == 2.0
     assert found["short_minutes"] == 0.0
-    with pytest.raises(InputError, match="capacity of an instance type"):
-        MarketPool(
-            str(prices), str(_one_machine(prices)), "refined", 3.0, 28.0, 0.0, 0, 2
-        ).measure()
-
-
-def _one_machine(prices):
-    path = prices.parent / "machines.csv"
-    path.write_text("instance_type,capacity\nc3.xlarge,14\n")
-    return path
 
 
 def test_windows_are_held_to_what_follows(prices):
     """One market's machines are short whenever it is; both together never are."""
-    rest = (0.0, 0.0, 14.0, 14.0, 7.0, 14.0, 0, 2)
+    stretch = Stretch(str(prices), 0, 2)
     one, both = (
-        TrailingWindows(str(prices), "", "refined", nines, *rest).measure() for nines in (1.0, 3.0)
+        TrailingWindows(stretch, "refined", nines, 14.0, 14.0, 14.0).measure()
+        for nines in (1.0, 3.0)
     )
     assert one["planned"] == both["planned"] == 1.0
     assert one["short_minutes"] > 0.0 == both["short_minutes"]
     assert one["on_demand_share"] < both["on_demand_share"]
     with pytest.raises(InputError, match="before the first plan"):
-        TrailingWindows(str(prices), "", "refined", 3.0, *rest[:5], 99.0, 0, 2).measure()
+        TrailingWindows(stretch, "refined", 3.0, 14.0, 14.0, 99.0).measure()
 
 
 def test_targets_have_the_digits_that_people_write():
@@ -224,7 +223,7 @@ def test_all_waits_predicted_too_long_leave_nobody_waiting():
 def test_a_service_whose_replicas_are_taken():
     """Failures and lost throughput come with revocations only; the daemon spares most failures."""
     found = {
-        (system, rate): Minutes(system, 1.0, rate, 10, 20, 60.0, 30.0, 3).measure()
+        (system, rate): Minutes(system, 1.0, rate, 60.0, 3).measure()
         for system in ("without", "with the daemon")
         for rate in (0.0, 6.0)
     }

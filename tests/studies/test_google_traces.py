@@ -1,12 +1,10 @@
-"""The readers of Google's cluster-usage traces, on small folders of their layouts."""
+"""The reader of Google's cluster-usage trace, on small folders of its layout."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import io
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +58,6 @@ USAGE = [
     ("900", 0, 600, 900, 0.25, None, 0.5, None, 0.5),
 ]
 CODES_2011 = ["submit", "schedule", "evict", "fail", "finish", "kill", "lost"]
-CODES_2019 = ["submit", "queue", "enable", "schedule", "evict", "fail", "finish", "kill", "lost"]
 
 
 def _line(fields: list[Any]) -> str:
@@ -105,68 +102,10 @@ def _gzipped(path: Path, text: str) -> None:
     path.write_bytes(gzip.compress(text.encode()))
 
 
-def _objects_2019() -> dict[str, list[dict[str, Any]]]:
-    jobs = [
-        {
-            "time": str(at * SECOND),
-            "type": str(CODES_2019.index(event)),
-            "collection_id": job,
-            "scheduling_class": str(kind),
-            "collection_type": "0",
-            "priority": "103",
-            "user": user,
-            "collection_name": name,
-            "collection_logical_name": logical,
-        }
-        for job, event, at, user, kind, name, logical in JOB_EVENTS
-    ]
-    jobs.append(jobs[0] | {"collection_id": "555", "collection_type": "1"})
-    tasks = [
-        {
-            "time": str(at * SECOND),
-            "type": str(CODES_2019.index(event)),
-            "collection_id": job,
-            "instance_index": str(task),
-            "collection_type": "0",
-            "priority": str(priority),
-            "resource_request": {"cpus": cpus, "memory": memory},
-        }
-        for job, task, event, at, priority, cpus, memory in TASK_EVENTS
-    ]
-    usage = [
-        {
-            "start_time": str(start * SECOND),
-            "end_time": str(end * SECOND),
-            "collection_id": job,
-            "instance_index": str(task),
-            "collection_type": "0",
-            "average_usage": {"cpus": cpu, "memory": memory},
-            "maximum_usage": {"cpus": top_cpu, "memory": top_memory},
-            "random_sample_usage": {"cpus": sampled},
-        }
-        for job, task, start, end, cpu, memory, top_cpu, top_memory, sampled in USAGE
-    ]
-    return {"collection_events": jobs, "instance_events": tasks, "instance_usage": usage}
-
-
-def _write_json(folder: Path) -> Path:
-    """As the buckets have them: gzipped JSON lines beside one another."""
-    for table, objects in _objects_2019().items():
-        lines = "".join(json.dumps(one) + "\n" for one in objects)
-        _gzipped(folder / f"{table}-000000000000.json.gz", lines)
-    return folder
-
-
-LAYOUTS: dict[str, Callable[[Path], Path]] = {
-    "2011": _write_2011,
-    "2019_json": _write_json,
-}
-
-
-@pytest.fixture(params=sorted(LAYOUTS))
-def workload(request: pytest.FixtureRequest, tmp_path: Path) -> Workload:
-    """The same cluster in every layout."""
-    return read(LAYOUTS[request.param](tmp_path / "trace"))
+@pytest.fixture
+def workload(tmp_path: Path) -> Workload:
+    """A small cluster."""
+    return read(_write_2011(tmp_path / "trace"))
 
 
 def _column(table: pl.DataFrame | None, name: str, order: list[str]) -> list[Any]:
@@ -235,10 +174,9 @@ def test_tables_have_the_canonical_columns(workload, tmp_path):
     assert again.jobs.equals(workload.jobs)
 
 
-def test_times_of_the_traces(workload):
-    """Second 600 is 19:00 of 2011-05-01 in New York, 0:00 of 2019-05-01 in Los Angeles."""
-    began = {"google_2011": 1_304_290_800.0, "google_2019": 1_556_694_000.0}
-    assert workload.meta.origin_unix_seconds == began[workload.meta.reader] - 600.0
+def test_times_of_the_trace(workload):
+    """Second 600 is 19:00 of 2011-05-01 in New York."""
+    assert workload.meta.origin_unix_seconds == 1_304_290_800.0 - 600.0
 
 
 def test_cores_of_a_machine_are_an_option(tmp_path):
@@ -310,35 +248,17 @@ def test_bad_lines(tmp_path, bad, repair):
         read(folder, strict=True)
 
 
-@pytest.mark.parametrize(
-    "bad",
-    ["nonsense", "[1, 2]", '{"time": "soon", "type": 0}'],
-    ids=["prose", "array", "time"],
-)
-def test_bad_json_lines(tmp_path, bad):
-    """Lines that are no objects, or no events, are dropped and counted; an error when strict."""
-    folder = _write_json(tmp_path)
-    _gzipped(folder / "collection_events-000000000001.json.gz", bad + "\n")
-    workload = read(folder)
-    assert len(workload) == 4
-    assert workload.meta.repairs == {"dropped_malformed_line": 1}
-    with pytest.raises(InputError, match=r"collection_events-000000000001.json.gz, line 1"):
-        read(folder, strict=True)
-
-
 def test_folders_that_are_no_trace(tmp_path):
     """A folder without events: InputError."""
     with pytest.raises(InputError, match="no reader knows"):
         read(tmp_path)
-    for reader in ("google_2011", "google_2019"):
-        with pytest.raises(InputError, match="events"):
-            read(tmp_path, reader)
+    with pytest.raises(InputError, match="events"):
+        read(tmp_path, "google_2011")
 
 
-def test_each_layout_has_one_reader(tmp_path):
-    """The folders are told apart, also from a canonical one made of them."""
+def test_the_layout_has_one_reader(tmp_path):
+    """The folder is told apart from a canonical one made of it."""
     assert choose(_write_2011(tmp_path / "a"))[0] == "google_2011"
-    assert choose(_write_json(tmp_path / "b"))[0] == "google_2019"
     convert(tmp_path / "a", tmp_path / "c")
     assert choose(tmp_path / "c")[0] == "canonical"
     assert read(tmp_path / "c").jobs.equals(read(tmp_path / "a").jobs)

@@ -5,14 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.model.errors import InputError, UnknownNameError
-from foresail_studies.renting.formulas import (
+from foresail_studies.waiting.formulas import (
     POLICIES,
     Load,
     all_jobs_wait,
     all_jobs_wait_up_to,
     blocking,
-    cheapest_servers,
     compound,
     delayed,
     expected,
@@ -83,10 +81,10 @@ def test_the_longest_waits():
 
 def test_no_jobs_wait_golden():
     """The cheapest fleet without waiting: 108 servers at 0.466944; AJW is 7.48 % cheaper there."""
-    assert cheapest_servers("no-jobs-wait", BASELINE) == 108
+    assert int(np.argmin(no_jobs_wait(BASELINE, np.arange(200)).price)) == 108
     price = no_jobs_wait(BASELINE, [107, 108, 109]).price
     assert price == pytest.approx([0.467106, 0.466944, 0.467063], abs=1e-6)
-    assert marginal_use("no-jobs-wait", BASELINE, [108, 109], 0.0) == pytest.approx(
+    assert marginal_use("njw", BASELINE, [108, 109], 0.0) == pytest.approx(
         [0.41620, 0.38811], abs=1e-5
     )
     waiting = all_jobs_wait(BASELINE, 108)
@@ -99,19 +97,10 @@ def test_no_jobs_wait_golden():
     [(60, 103, 0.437673), (300, 101, 0.413230), (900, 100, 0.405176), (3600, 100, 0.401364)],
 )
 def test_cheapest_with_threshold(threshold, servers, price):
-    """The optima of AJW-T, by bisection and by looking at every number of servers."""
-    assert cheapest_servers("all-jobs-wait-threshold", BASELINE, threshold) == servers
+    """The optima of AJW-T."""
     prices = all_jobs_wait_up_to(BASELINE, np.arange(200), threshold).price
     assert int(np.argmin(prices)) == servers
     assert prices[servers] == pytest.approx(price, abs=1e-6)
-
-
-def test_cheapest_where_nothing_but_short_jobs_is_rented():
-    """AJW and LJW want the fewest servers that keep waits finite."""
-    assert cheapest_servers("all-jobs-wait", BASELINE) == 101
-    assert cheapest_servers("long-jobs-wait", BASELINE, short_seconds=180) == 95
-    with pytest.raises(InputError, match="fixed_price"):
-        cheapest_servers("no-jobs-wait", Load(0.2, 0.002, 0.0))
 
 
 def test_all_jobs_wait_goldens():
@@ -172,29 +161,29 @@ def test_compound_rented_work():
         (
             98,
             {
-                "all-jobs-wait-threshold": 278.8,
-                "short-waits-wait": 271.2,
-                "long-jobs-wait": 34.46,
+                "ajw-t": 278.8,
+                "sww": 271.2,
+                "ljw": 34.46,
                 "compound": 33.55,
             },
         ),
         (
             101,
             {
-                "all-jobs-wait": 178.4,
-                "all-jobs-wait-threshold": 113.1,
-                "short-waits-wait": 112.5,
-                "long-jobs-wait": 11.64,
+                "ajw": 178.4,
+                "ajw-t": 113.1,
+                "sww": 112.5,
+                "ljw": 11.64,
                 "compound": 11.64,
             },
         ),
         (
             108,
             {
-                "all-jobs-wait": 8.865,
-                "all-jobs-wait-threshold": 8.865,
-                "short-waits-wait": 8.865,
-                "long-jobs-wait": 1.729,
+                "ajw": 8.865,
+                "ajw-t": 8.865,
+                "sww": 8.865,
+                "ljw": 1.729,
                 "compound": 1.729,
             },
         ),
@@ -211,7 +200,7 @@ def test_without_limits_policies_agree():
     """With endless patience and no short jobs, all that wait are AJW; without patience, NJW."""
     servers = np.array([101, 105, 120])
     ajw = all_jobs_wait(BASELINE, servers)
-    for policy in ("all-jobs-wait-threshold", "short-waits-wait", "long-jobs-wait", "compound"):
+    for policy in ("ajw-t", "sww", "ljw", "compound"):
         found = expected(policy, BASELINE, servers)
         assert found.wait_seconds == pytest.approx(ajw.wait_seconds)
         assert found.price == pytest.approx(ajw.price)
@@ -243,21 +232,3 @@ def test_more_patience_rents_less(servers, threshold, more):
     """In any load."""
     short, long = with_patience(0.2, 0.002, servers, [threshold, threshold + more]).leaving
     assert long <= short + 1e-12
-
-
-def test_wrong_arguments():
-    """Each is named."""
-    with pytest.raises(InputError, match="servers"):
-        no_jobs_wait(BASELINE, -1)
-    with pytest.raises(InputError, match="servers"):
-        no_jobs_wait(BASELINE, 1.5)
-    with pytest.raises(InputError, match="waiting threshold"):
-        short_waits_wait(BASELINE, 1, -1.0)
-    with pytest.raises(InputError, match="short threshold"):
-        long_jobs_wait(BASELINE, 1, -1.0)
-    with pytest.raises(InputError, match="a share from 0 to 1"):
-        short_waits_wait(BASELINE, 1, 1.0, over=1.5)
-    with pytest.raises(InputError, match="services_per_second"):
-        Load(1.0, 0.0)
-    with pytest.raises(UnknownNameError, match="did you mean 'compound'"):
-        expected("compund", BASELINE, 1)

@@ -36,8 +36,8 @@ from foresail.cloud.waiting.simulating import Beliefs, simulate
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.reports.renting.advice_words import rests_on
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-from foresail_studies.renting.formulas import Load, expected
-from foresail_studies.renting.metrics import measured
+from foresail_studies.waiting.formulas import Load, expected
+from foresail_studies.waiting.metrics import measured
 
 WEEK = 7 * 86_400.0
 THESIS = load_prices("thesis")
@@ -411,7 +411,7 @@ def test_nodes_are_those_of_the_formula():
         np.ones(count, np.int64),
     )
     load = Load(rate, 1.0 / mean, 0.4)
-    prices = [float(expected("no-jobs-wait", load, s).price) for s in range(30)]
+    prices = [float(expected("njw", load, s).price) for s in range(30)]
     best = int(np.argmin(prices))
     question = AdviceQuestion(
         node="standard-1",

@@ -174,9 +174,9 @@ def test_the_policy_reserves_and_rents_gpus():
     )
     request, training_hours = MixRequest("microsoft"), 100 * 24.0
     jobs = bought_jobs(log).between(0.0, training_hours)
-    policy = train(jobs, PRICES, published_terms(PRICES, request), request.settings)
-    assert {each.instance.name for each in policy.reserved} == {"g1"}
-    outcome = practise(log, PRICES, request, training_hours).outcome
+    reserved = train(jobs, PRICES, published_terms(PRICES, request), request.settings)
+    assert {each.instance.name for each in reserved} == {"g1"}
+    outcome, _ = practise(log, PRICES, request, training_hours)
     assert outcome.cost == pytest.approx(0.4 * outcome.all_on_demand_cost, rel=1e-6)
 
 

@@ -80,10 +80,9 @@ def test_scheduled_machines_take_jobs_that_are_believed_to_fit():
 def test_a_job_that_outlives_its_window_starts_again_on_demand():
     """The window is paid in any case, and the job in full once more."""
     terms = PublishedTerms(reserved=(), scheduled=ScheduledTerms())
-    trained = train(bought_jobs(jobs_of([0.0], [1.0])), THESIS, terms)
-    policy = replace(trained, reserved=(machine(1, daily((0.0, 10.0))),), first_hour_of_week=0.0)
+    reserved = (machine(1, daily((0.0, 10.0))),)
     jobs = bought_jobs(jobs_of([0.0, 2.0, 30.0], [1.0, 20.0, 4.0]))
-    outcome = serve(policy, jobs, np.array([1.0, 8.0, 4.0]))
+    outcome = serve(reserved, THESIS, terms, jobs, np.array([1.0, 8.0, 4.0]), 0.0)
     # 34 hours from Monday on: ten of each day, at the price of weekdays.
     assert outcome.cost == pytest.approx((20 * 0.95 + 20.0) * CORE)
     assert outcome.used_hours["scheduled-reserved"] == 5.0
@@ -97,13 +96,14 @@ def test_a_daily_demand_is_scheduled_by_the_policy_and_served():
     log = jobs_of(start, [10.0] * start.size)
     terms = PublishedTerms(scheduled=ScheduledTerms())
     jobs = bought_jobs(log)
-    policy = train(jobs.between(0.0, 8760.0), THESIS, terms)
-    (group,) = {(m.option, m.schedule.period, m.schedule.windows) for m in policy.reserved}
+    reserved = train(jobs.between(0.0, 8760.0), THESIS, terms)
+    (group,) = {(m.option, m.schedule.period, m.schedule.windows) for m in reserved}
     # The log begins when its first job does: 8 o'clock is its hour 0.
     assert group == ("scheduled-reserved", "daily", ((0.0, 10.0),))
-    assert sum(m.count * m.instance.cores for m in policy.reserved) == 4
+    assert sum(m.count * m.instance.cores for m in reserved) == 4
     later = jobs.between(8760.0, np.inf)
-    outcome = serve(policy, later, later.hours, 8760.0)
+    first_hour = jobs.first_hour_of_week + 8760.0
+    outcome = serve(reserved, THESIS, terms, later, later.hours, first_hour)
     assert sum(outcome.used_hours.values()) == pytest.approx(later.hours.sum())
     assert outcome.cost < outcome.all_on_demand_cost
     assert outcome.cost == pytest.approx(
@@ -115,8 +115,8 @@ def test_nothing_is_scheduled_where_transient_machines_are_sold():
     """Paper 003 finds so (figure 5.5): jobs of hours cost less there than any schedule."""
     start = np.repeat(np.arange(365) * 24.0 + 8.0, 4)
     jobs = bought_jobs(jobs_of(start, [10.0] * start.size))
-    policy = train(jobs, THESIS, published_terms(THESIS, MixRequest()))
-    assert all(schedule_of(each) is None for each in policy.reserved)
+    reserved = train(jobs, THESIS, published_terms(THESIS, MixRequest()))
+    assert all(schedule_of(each) is None for each in reserved)
 
 
 def test_commitments_end_on_their_last_day():

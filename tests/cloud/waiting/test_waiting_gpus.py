@@ -20,7 +20,7 @@ from foresail.cloud.waiting.simulating import Beliefs, simulate, waiting_policy
 from foresail.model.errors import InputError
 from foresail.traces.filtering import FilterChoice, apply_filters
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-from foresail_studies.renting.metrics import measured
+from foresail_studies.waiting.metrics import measured
 
 SMALL = RentedType("small", 8, 64.0 * GIB, 1.0, 1.0)
 LARGE = RentedType("large", 64, 512.0 * GIB, 10.0, 8.0)

@@ -13,16 +13,15 @@ from foresail.cloud.waiting.kernels.waiting_choice import (
     WAITING,
     WAITING_SECONDS,
 )
-from foresail.cloud.waiting.learning import WaitRows, linear_waits, wait_rows
+from foresail.cloud.waiting.learning import linear_waits, wait_rows
 from foresail.cloud.waiting.simulating import Beliefs, WaitingPolicy, simulate, waiting_policy
 from foresail.model.errors import InputError, UnknownNameError
-from foresail_studies.renting.metrics import measured
-from foresail_studies.renting.wait_models import boosted_waits, forest_waits, predicted_waits
 from foresail_studies.waiting._shared import (
     matthews_correlation,
     mean_absolute_percentage_error,
     perturbed,
 )
+from foresail_studies.waiting.metrics import measured
 from foresail_studies.waiting.runtime_models import learn_runtimes
 from foresail_studies.waiting.variants import (
     KNOWING_NOTHING,
@@ -32,6 +31,7 @@ from foresail_studies.waiting.variants import (
     taken_by,
     variant_of,
 )
+from foresail_studies.waiting.wait_models import forest_waits, predicted_waits
 
 FAMILY = proportional_family()
 FIXED = FixedMachines(12, 8, price_per_hour=0.4 * 8 * 0.0481)
@@ -107,27 +107,6 @@ def test_trees_predict_as_scikit_learn_does(rows):
     ).fit(inputs, rows.wait_seconds)
     found = predicted_waits(forest_waits(rows, trees=7), inputs.astype(np.float64))
     assert found[:, 0] == pytest.approx(forest.predict(inputs))
-    boosting = ensemble.GradientBoostingRegressor(
-        n_estimators=9, max_depth=4, min_samples_leaf=5, random_state=137
-    ).fit(inputs, rows.wait_seconds)
-    found = predicted_waits(boosted_waits(rows, trees=9, depth=4), inputs.astype(np.float64))
-    assert found[:, 0] == pytest.approx(np.maximum(boosting.predict(inputs), 0.0))
-
-
-def test_quantiles_of_a_forest():
-    """Where waits scatter evenly, so do the predicted quantiles."""
-    pytest.importorskip("sklearn.ensemble")
-    random = np.random.default_rng(1)
-    features = np.zeros((4000, 9))
-    features[:, WAITING] = random.integers(0, 2, 4000)
-    waits = random.uniform(0.0, 100.0, 4000) * (1.0 + features[:, WAITING])
-    examples = WaitRows(features, waits, np.zeros(4000, dtype=bool))
-    model = forest_waits(examples, trees=5, parts=4, smallest_leaf=500)
-    empty, busy = np.zeros(9), np.zeros(9)
-    busy[WAITING] = 1.0
-    found = predicted_waits(model, np.array([empty, busy]))
-    assert found[0] == pytest.approx([12.5, 37.5, 62.5, 87.5], abs=5.0)
-    assert found[1] == pytest.approx([25.0, 75.0, 125.0, 175.0], abs=10.0)
 
 
 def test_trees_foresee_long_waits(rows):
@@ -166,7 +145,7 @@ def test_variants_keep_their_order(jobs, rows):
 def test_a_weighing_policy_is_worth_it(jobs, rows):
     """With delays that cost, it pays less in sum than never and always waiting."""
     pytest.importorskip("sklearn.ensemble")
-    model = forest_waits(rows, trees=10, parts=8)
+    model = forest_waits(rows, trees=10)
     delay = np.full(len(jobs), 0.02)
     sums = {}
     for name, policy in (

@@ -27,7 +27,7 @@ from foresail.cloud.waiting.simulating import (
     waiting_policy,
 )
 from foresail.model.errors import InputError, UnknownNameError
-from foresail_studies.renting.formulas import (
+from foresail_studies.waiting.formulas import (
     Load,
     all_jobs_wait,
     all_jobs_wait_up_to,
@@ -36,7 +36,7 @@ from foresail_studies.renting.formulas import (
     no_jobs_wait,
     short_waits_wait,
 )
-from foresail_studies.renting.metrics import measured
+from foresail_studies.waiting.metrics import measured
 from foresail_studies.waiting.models import short_waits_wait_conserving
 
 FAMILY = proportional_family()

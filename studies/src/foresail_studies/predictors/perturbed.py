@@ -46,16 +46,7 @@ def perturbed(
 
     ``runtime_seconds`` are above 0, of shape (jobs,). Shifts have a mean of ``shift_percent`` of
     the runtime, and a standard deviation as a fraction; beliefs have one of ``spread_percent``.
-
-    Raises ``InputError`` if a parameter is not a finite number, the spread is negative, or a
-    runtime is not positive.
     """
-    if not math.isfinite(shift_percent):
-        raise InputError("not a number", field="shift_percent", value=shift_percent)
-    if not 0.0 <= spread_percent < math.inf:
-        raise InputError("negative", field="spread_percent", value=spread_percent, expected=">= 0")
-    if not (runtime_seconds > 0.0).all():
-        raise InputError("a runtime is not positive", field="runtime_seconds", expected="> 0")
     shift = random.normal(shift_percent / 100.0, shift_deviation, runtime_seconds.size)
     return PerturbedBeliefs(
         mean_seconds=runtime_seconds * np.maximum(1.0 + shift, LEAST_SHARE),

@@ -24,7 +24,7 @@ from foresail.model.registry import register
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies.declaring import declared
 from foresail_studies.generators.university import YEAR_SECONDS, university_year
-from foresail_studies.purchasing.practice import OnlineReport, practise
+from foresail_studies.purchasing.practice import OnlineOutcome, practise
 from foresail_studies.purchasing.retired_offers import published_terms
 from foresail_studies.study import GridPoint, Measure, Study, StudyParameters, log_of
 
@@ -92,17 +92,16 @@ class Purchase:
         )
         prices = load_prices(_PRICES)
         sold = published_terms(prices, request)
-        online = practise(workload, prices, request, training_hours)
-        return _figures(mix(workload, prices, request, sold), online)
+        outcome, least = practise(workload, prices, request, training_hours)
+        return _figures(mix(workload, prices, request, sold), outcome, least)
 
 
-def _figures(report: MixReport, online: OnlineReport) -> Mapping[str, float]:
-    outcome = online.outcome
+def _figures(report: MixReport, outcome: OnlineOutcome, least: float) -> Mapping[str, float]:
     policy = outcome.cost / outcome.all_on_demand_cost
     found = {
         "optimum": report.share("optimum"),
         "policy": policy,
-        "ratio": outcome.cost / online.optimum_cost,
+        "ratio": outcome.cost / least,
         "to_reserved": policy / report.share("all reserved"),
     }
     for where, hours in (("optimum", _hours(report.options)), ("policy", outcome.used_hours)):

@@ -245,19 +245,6 @@ def _sizes(fleet: Fleet) -> MachineSizes:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OnlinePolicy:
-    """Machines reserved after a training period; ready to serve jobs."""
-
-    catalogue: PriceCatalogue
-    """Of the machines on sale."""
-    terms: PublishedTerms
-    """What is sold, relative to on demand."""
-    reserved: tuple[ReservedMachines, ...]
-    first_hour_of_week: float
-    """Of the training period, from Monday 00:00."""
-
-
 def _mean_units(plan: OfflinePlan, option: str) -> float:
     """Units committed with an option, averaged over the time planned for."""
     held = (each.units * each.hours for each in plan.reservations if each.option == option)
@@ -269,7 +256,7 @@ def train(
     catalogue: PriceCatalogue,
     terms: PublishedTerms,
     settings: OfflineSettings = DEFAULT_SETTINGS,
-) -> OnlinePolicy:
+) -> tuple[ReservedMachines, ...]:
     """Reserve what would have been best for past jobs, if they come again (spec section 4.2).
 
     The amounts of each term become machines (see ``machines_for``). So does the amount that was
@@ -296,7 +283,7 @@ def train(
     at_peak = 1.0 if terms.scheduled is None else terms.scheduled.peak
     found = machines_for(Amount.from_units(scheduled, (0.0, 0.0)), SCHEDULED, at_peak, sizes)
     reserved += _with_windows(found, plans["cores"])
-    return OnlinePolicy(catalogue, terms, tuple(reserved), jobs.first_hour_of_week)
+    return tuple(reserved)
 
 
 def _with_windows(machines: list[ReservedMachines], plan: OfflinePlan) -> list[ReservedMachines]:
@@ -332,7 +319,12 @@ class OnlineOutcome:
 
 
 def serve(
-    policy: OnlinePolicy, jobs: BoughtJobs, predicted_hours: Floats, elapsed_hours: float = 0.0
+    reserved: Sequence[ReservedMachines],
+    catalogue: PriceCatalogue,
+    terms: PublishedTerms,
+    jobs: BoughtJobs,
+    predicted_hours: Floats,
+    first_hour: float,
 ) -> OnlineOutcome:
     """Run jobs on what is paid for, and rent machines for those that find no room (section 4.2).
 
@@ -342,40 +334,28 @@ def serve(
     or window, or is revoked, starts again on demand; revocations are paid in expectation.
 
     Jobs are in order of start; ``predicted_hours`` are their runtimes as predicted, shape (jobs,).
-    ``elapsed_hours`` lie between the first job of the training period and the first of these.
-
-    Raises ``InputError`` if there are no jobs, or a prediction is not above 0.
+    ``first_hour`` is the hour of the first of them, counted from a Monday, 00:00.
     """
-    if not jobs.hours.size:
-        raise InputError("no jobs after the training period", expected="a longer log")
-    if not (predicted_hours > 0.0).all():
-        raise InputError(
-            "not a prediction",
-            field="predicted_hours",
-            value=float(np.min(predicted_hours)),
-            expected="hours above 0",
-        )
-    sizes = sizes_of(policy.catalogue)
+    sizes = sizes_of(catalogue)
     pieces = pieces_of(jobs, sizes)
-    resource = resource_prices(policy.catalogue)
+    resource = resource_prices(catalogue)
     standard = rent_per_hour(pieces, sizes, resource, None)
-    rent = rent_per_hour(pieces, sizes, resource, policy.terms.customised_markup)
-    first_hour = policy.first_hour_of_week + elapsed_hours
-    fleets = fleets_of(policy.reserved)
+    rent = rent_per_hour(pieces, sizes, resource, terms.customised_markup)
+    fleets = fleets_of(reserved)
     placed = place(jobs, fleets, predicted_hours, first_hour)
-    choice = choose_options(predicted_hours[:, None], policy.terms)
+    choice = choose_options(predicted_hours[:, None], terms)
     choice.kind[placed.cut] = ON_DEMAND
     work = jobs.cores * jobs.hours
     used = {
         KINDS[kind]: float(work @ (~placed.done & (choice.kind == kind)))
         for kind in range(len(KINDS))
     }
-    cost = _rented_cost(jobs, rent, ~placed.done, choice, policy.terms)
+    cost = _rented_cost(jobs, rent, ~placed.done, choice, terms)
     for number, fleet in enumerate(fleets):
         option = "reserved" if fleet.schedule is None else SCHEDULED
         own = float(work @ ((placed.fleet == number) & placed.done))
         used[option] = used.get(option, 0.0) + own
-        cost += _fleet_cost(fleet, policy.terms, jobs.span_hours, first_hour)
+        cost += _fleet_cost(fleet, terms, jobs.span_hours, first_hour)
     return OnlineOutcome(cost, float(standard @ jobs.hours), used)
 
 
@@ -515,22 +495,13 @@ def _fitted(
     return weights.astype(np.float64), of_users.astype(np.float64)
 
 
-@dataclass(frozen=True, eq=False)
-class OnlineReport:
-    """The practical policy after its training period."""
-
-    outcome: OnlineOutcome
-    """With runtimes as the buyer's regression predicts them."""
-    optimum_cost: float
-    """What the optimum in hindsight pays for the same jobs, in any amounts."""
-
-
 def practise(
     workload: Workload, catalogue: PriceCatalogue, mix: MixRequest, training_hours: float
-) -> OnlineReport:
+) -> tuple[OnlineOutcome, float]:
     """Let the policy learn from the log's first hours, and serve the rest (spec section 4.2).
 
-    It goes by what its own regression of runtimes, trained on the same period, believes.
+    Beside its outcome, what the optimum in hindsight pays for the same jobs, in any amounts. It
+    goes by what its own regression of runtimes, trained on the same period, believes.
 
     Raises ``InputError`` if there are no jobs before or after the end of the training period.
     """
@@ -544,13 +515,12 @@ def practise(
             value=f"{training_hours / 24.0:g} days",
             expected=f"less than the log's {jobs.start_hours.max() / 24.0:.4g} days of submissions",
         )
-    policy = train(jobs.between(0.0, training_hours), catalogue, terms, mix.settings)
+    reserved = train(jobs.between(0.0, training_hours), catalogue, terms, mix.settings)
     evaluated = jobs.between(training_hours, np.inf)
     predicted = predicted_hours(workload, jobs, before)[~before]
-    return OnlineReport(
-        outcome=serve(policy, evaluated, predicted, training_hours),
-        optimum_cost=_optimum_cost(evaluated, catalogue, terms, mix.settings),
-    )
+    first_hour = jobs.first_hour_of_week + training_hours
+    outcome = serve(reserved, catalogue, terms, evaluated, predicted, first_hour)
+    return outcome, _optimum_cost(evaluated, catalogue, terms, mix.settings)
 
 
 def _optimum_cost(

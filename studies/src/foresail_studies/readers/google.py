@@ -1,18 +1,16 @@
-"""Google's cluster-usage traces of 2011 (CSV parts) and of 2019 (JSON lines)."""
+"""Google's cluster-usage trace of 2011, in CSV parts."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.model.documents import parsed_json
 from foresail.model.errors import InputError, require_positive
 from foresail.model.registry import Example, register
 from foresail.traces.delimited import read_delimited
@@ -26,6 +24,8 @@ _AFTER_THE_END: Final = 2.0**63
 """A time of 2 ** 63 - 1 as a float: the event came after the end of the trace."""
 
 _MICROSECOND: Final = 1e-6
+_ORIGIN_UNIX_SECONDS: Final = 1_304_290_800.0 - 600.0
+"""2011-05-01 19:00 in New York is second 600 of the trace."""
 _STATUS: Final = {
     "finish": "completed",
     "fail": "failed",
@@ -46,7 +46,7 @@ _NUMBERS: Final = {"time", "task", "cpus", "memory", *USAGE} - {"job_id"}
 
 @dataclass(frozen=True, slots=True)
 class GoogleParameters:
-    """Options of the readers of Google's traces.
+    """Options of the reader of Google's trace.
 
     Parameters
     ----------
@@ -58,13 +58,6 @@ class GoogleParameters:
 
     def __post_init__(self) -> None:
         require_positive(self, "cores_per_machine")
-
-
-def part_files(folder: Path, table: str, ending: str) -> list[Path]:
-    """The files of one table, by name: in a sub-folder of its name, or named after it."""
-    inside = folder / table
-    names = inside.iterdir() if inside.is_dir() else folder.glob(f"{table}*")
-    return sorted(path for path in names if path.is_file() and ending in path.name)
 
 
 def _checked(chunk: pl.DataFrame, numbers: tuple[str, ...], notes: Notes) -> pl.DataFrame:
@@ -81,18 +74,14 @@ def _seconds(name: str) -> pl.Expr:
     return pl.when(pl.col(name) < _AFTER_THE_END).then(pl.col(name) * _MICROSECOND).alias(name)
 
 
-def with_event_names(chunk: pl.DataFrame, names: tuple[str, ...], notes: Notes) -> pl.DataFrame:
-    """The chunk with names of events in ``type``, where there are codes (or the names themselves).
+def _with_event_names(chunk: pl.DataFrame, notes: Notes) -> pl.DataFrame:
+    """The chunk with names of events in ``type``; rows with unknown codes are dropped and counted.
 
-    Raises
-    ------
-    InputError
-        When strict and there are unknown codes; else their rows are dropped and counted.
+    Raises ``InputError`` when strict and there are any.
     """
-    code = pl.col("type").str.strip_suffix(".0").str.to_lowercase()
-    codes = {str(code): name for code, name in enumerate(names)}
-    known = codes | {name: name for name in names}
-    named = chunk.with_columns(code.replace_strict(known, default=None, return_dtype=pl.String))
+    codes = {str(code): name for code, name in enumerate(_EVENTS)}
+    code = pl.col("type").str.strip_suffix(".0")
+    named = chunk.with_columns(code.replace_strict(codes, default=None, return_dtype=pl.String))
     strange = named["type"].is_null()
     notes.repair_rows("dropped_unknown_event", chunk, strange, "type", ", ".join(codes))
     return named.filter(~strange)
@@ -246,16 +235,12 @@ def _known(values: pl.Series) -> NDArray[np.float64]:
     return values.fill_null(0.0).to_numpy()
 
 
-_EVENTS_2011: Final = (
+_EVENTS: Final = (
     *("submit", "schedule", "evict", "fail", "finish", "kill", "lost"),
     *("update_pending", "update_running"),
 )
-_EVENTS_2019: Final = (
-    *("submit", "queue", "enable", "schedule", "evict", "fail", "finish", "kill", "lost"),
-    *("update_pending", "update_running"),
-)
 """Events by their codes, from 0 on."""
-_COLUMNS_2011: Final = {
+_COLUMNS: Final = {
     "job_events": (
         *("time", "missing_info", "job_id", "type", "user", "scheduling_class"),
         *("name", "logical_name"),
@@ -273,101 +258,10 @@ _COLUMNS_2011: Final = {
     ),
 }
 """Columns of each table; the first release has no ``sampled_cpus``."""
-_EVENT_2019: Final = {
-    "time": "time",
-    "type": "type",
-    "job_id": "collection_id",
-    "collection_type": "collection_type",
-}
-_FIELDS_2019: Final = {
-    "collection_events": {
-        **_EVENT_2019,
-        "user": "user",
-        "scheduling_class": "scheduling_class",
-        "name": "collection_name",
-        "logical_name": "collection_logical_name",
-    },
-    "instance_events": {
-        **_EVENT_2019,
-        "task": "instance_index",
-        "priority": "priority",
-        "cpus": "resource_request.cpus",
-        "memory": "resource_request.memory",
-    },
-    "instance_usage": {
-        "start_time": "start_time",
-        "end_time": "end_time",
-        "job_id": "collection_id",
-        "task": "instance_index",
-        "average_cpus": "average_usage.cpus",
-        "average_memory": "average_usage.memory",
-        "maximum_cpus": "maximum_usage.cpus",
-        "maximum_memory": "maximum_usage.memory",
-        "sampled_cpus": "random_sample_usage.cpus",
-        "collection_type": "collection_type",
-    },
-}
-_JOB: Final = ("0", "job")
-_JSON_LINES_AT_ONCE: Final = 1 << 16
-
-
-class _GoogleReader:
-    """What the readers of both traces share: tables of job events, task events and usage."""
-
-    TABLES: ClassVar[Mapping[str, object]]
-    """Its tables by name, in this order."""
-    ENDING: ClassVar[str]
-    """Of the files' names, but for that of a compression."""
-    EVENTS: ClassVar[tuple[str, ...]]
-    ORIGIN_UNIX_SECONDS: ClassVar[float]
-    TIME_ZONE: ClassVar[str | None] = None
-
-    def __init__(self, parameters: GoogleParameters) -> None:
-        self._parameters = parameters
-
-    def chunks(self, notes: Notes) -> Iterator[pl.DataFrame]:
-        """All jobs at once: an event of a job may be in any part."""
-        first, *_ = self.TABLES
-        if not notes.path.is_dir() or not part_files(notes.path, first, self.ENDING):
-            name = first.replace("_", " ")
-            raise InputError(f"no {name}", source=notes.path, expected=f"{first}/*{self.ENDING}.gz")
-        notes.origin_unix_seconds = self.ORIGIN_UNIX_SECONDS
-        notes.time_zone = self.TIME_ZONE or notes.time_zone
-        jobs, tasks, usage = (
-            self._table(table, columns, notes)
-            for table, columns in zip(self.TABLES, (JOB_EVENT, TASK_EVENT, USAGE), strict=True)
-        )
-        yield tables(jobs, tasks, usage, self._parameters, notes)
-
-    def _table(self, table: str, columns: tuple[str, ...], notes: Notes) -> pl.DataFrame:
-        """A table as a whole, its numeric columns turned to numbers, the others text.
-
-        Rows with a bad number, or without a job, task or time, are dropped and counted. Times
-        become seconds, null after the end of the trace.
-        """
-        numbers = tuple(name for name in columns if name in _NUMBERS)
-        kinds = {name: pl.Float64() if name in numbers else pl.String() for name in columns}
-        parts = [pl.DataFrame(schema=kinds)]
-        for file in part_files(notes.path, table, self.ENDING):
-            of_part = Notes(file, notes.strict, notes.advance)
-            for rows in self._rows(table, LogFile(file, notes.advance), of_part):
-                absent = [
-                    pl.lit(None, pl.String).alias(each) for each in columns if each not in rows
-                ]
-                chunk = rows.with_columns(absent)
-                if "type" in columns:
-                    chunk = with_event_names(chunk, self.EVENTS, of_part)
-                parts.append(_checked(chunk.select(*columns, LINE), numbers, of_part))
-            notes.repairs.update(of_part.repairs)
-        return pl.concat(parts)
-
-    def _rows(self, table: str, file: LogFile, notes: Notes) -> Iterator[pl.DataFrame]:
-        """A file's rows as text, by canonical name."""
-        raise NotImplementedError
 
 
 @register("reader", "google_2011", parameters=GoogleParameters)
-class Google2011Reader(_GoogleReader):
+class Google2011Reader:
     """Google's trace of 2011: a folder with ``job_events``, ``task_events`` and ``task_usage``.
 
     Each is a sub-folder of part files; the latter two may be absent, and of each there may be some
@@ -378,12 +272,8 @@ class Google2011Reader(_GoogleReader):
     ``cores_per_machine``, memory stays a share of the largest machine.
     """
 
-    TABLES = _COLUMNS_2011
-    ENDING = ".csv"
-    EVENTS = _EVENTS_2011
-    ORIGIN_UNIX_SECONDS = 1_304_290_800.0 - 600.0
-    """2011-05-01 19:00 in New York is second 600 of the trace."""
-    TIME_ZONE = "America/New_York"
+    def __init__(self, parameters: GoogleParameters) -> None:
+        self._parameters = parameters
 
     @staticmethod
     def examples() -> tuple[Example, ...]:
@@ -404,100 +294,46 @@ class Google2011Reader(_GoogleReader):
         """A folder with a sub-folder ``job_events``."""
         return (sample.path / "job_events").is_dir()
 
-    def _rows(self, table: str, file: LogFile, notes: Notes) -> Iterator[pl.DataFrame]:
-        header = _COLUMNS_2011[table]
-        fields = head(notes.path).partition(b"\n")[0].count(b",") + 1
+    def chunks(self, notes: Notes) -> Iterator[pl.DataFrame]:
+        """All jobs at once: an event of a job may be in any part."""
+        if not _part_files(notes.path / "job_events"):
+            expected = "job_events/*.csv.gz"
+            raise InputError("no job events", source=notes.path, expected=expected)
+        notes.origin_unix_seconds, notes.time_zone = _ORIGIN_UNIX_SECONDS, "America/New_York"
+        jobs, tasks, usage = (
+            _table(table, columns, notes)
+            for table, columns in zip(_COLUMNS, (JOB_EVENT, TASK_EVENT, USAGE), strict=True)
+        )
+        yield tables(jobs, tasks, usage, self._parameters, notes)
+
+
+def _part_files(folder: Path) -> list[Path]:
+    """The files of one table, by name."""
+    paths = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path for path in paths if path.is_file() and ".csv" in path.name)
+
+
+def _table(table: str, columns: tuple[str, ...], notes: Notes) -> pl.DataFrame:
+    """A table as a whole, its numeric columns turned to numbers, the others text.
+
+    Rows with a bad number, or without a job, task or time, are dropped and counted. Times become
+    seconds, null after the end of the trace.
+    """
+    numbers = tuple(name for name in columns if name in _NUMBERS)
+    kinds = {name: pl.Float64() if name in numbers else pl.String() for name in columns}
+    parts = [pl.DataFrame(schema=kinds)]
+    for path in _part_files(notes.path / table):
+        of_part = Notes(path, notes.strict, notes.advance)
+        header = _COLUMNS[table]
+        fields = head(path).partition(b"\n")[0].count(b",") + 1
         if table == "task_usage" and fields == len(header) - 1:
             header = header[:-1]
-        wanted = [name for name in header if name in {*JOB_EVENT, *TASK_EVENT, *USAGE}]
-        yield from read_delimited(file, notes, wanted, header=header)
-
-
-@register("reader", "google_2019", parameters=GoogleParameters)
-class Google2019Reader(_GoogleReader):
-    """Google's traces of 2019: a folder with exports of one cell's tables as JSON lines.
-
-    The tables ``collection_events``, ``instance_events`` and ``instance_usage`` are sub-folders or
-    files named after them; the latter two may be absent. Alloc sets and their instances are left
-    out. All else is as in ``google_2011``.
-    """
-
-    TABLES = _FIELDS_2019
-    ENDING = ".json"
-    EVENTS = _EVENTS_2019
-    ORIGIN_UNIX_SECONDS = 1_556_694_000.0 - 600.0
-    """2019-05-01 00:00 in Los Angeles is second 600 of the traces."""
-
-    @staticmethod
-    def examples() -> tuple[Example, ...]:
-        """Small files of the layout."""
-        job = {"collection_id": "100", "collection_type": "0"}
-        name = {"user": "bob", "scheduling_class": "1", "collection_name": "run-8"}
-        task = {"instance_index": "0", "resource_request": {"cpus": 0.0625, "memory": 0.125}}
-        use = {"start_time": "705000000", "end_time": "805000000", "instance_index": "0"}
-        average = {"average_usage": {"cpus": 0.03125, "memory": 0.0625}}
-        times = {"0": "700000000", "3": "705000000", "6": "1005000000"}
-        events = [{"time": at, "type": code, **job} for code, at in times.items()]
-        rows: dict[str, list[dict[str, Any]]] = {
-            "collection_events": [event | name for event in events],
-            "instance_events": [event | task for event in events],
-            "instance_usage": [job | use | average],
-        }
-        lines = {
-            f"{table}-0.json": "".join(f"{json.dumps(row)}\n" for row in each).encode()
-            for table, each in rows.items()
-        }
-        return (Example(lines),)
-
-    def recognises(self, sample: Sample) -> bool:
-        """A folder with a table of collection events."""
-        return sample.path.is_dir() and bool(
-            part_files(sample.path, "collection_events", self.ENDING)
-        )
-
-    def _rows(self, table: str, file: LogFile, notes: Notes) -> Iterator[pl.DataFrame]:
-        """Some ten thousand at a time, of jobs alone; lines that are no objects are counted."""
-        fields = {name: tuple(path.split(".")) for name, path in _FIELDS_2019[table].items()}
-        kinds = dict.fromkeys(fields, pl.String()) | {LINE: pl.Int64()}
-        kind = pl.col("collection_type").str.strip_suffix(".0").str.to_lowercase()
-        of_jobs = kind.is_in(_JOB) | kind.is_null()
-        rows: list[tuple[Any, ...]] = []
-        for number, line in enumerate(_lines(file), start=1):
-            if not line.strip():
-                continue
-            found = _parsed(line)
-            if found is None:
-                notes.repair(
-                    "dropped_malformed_line", line=number, value=line[:80], expected="a JSON object"
-                )
-                continue
-            rows.append((*(_text(found, path) for path in fields.values()), number))
-            if len(rows) >= _JSON_LINES_AT_ONCE:
-                yield pl.DataFrame(rows, kinds, orient="row").filter(of_jobs)
-                rows = []
-        yield pl.DataFrame(rows, kinds, orient="row").filter(of_jobs)
-
-
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    try:
-        found = parsed_json(line.decode(), None)
-    except (InputError, UnicodeDecodeError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _text(found: Any, path: tuple[str, ...]) -> str | None:
-    for name in path:
-        found = found.get(name) if isinstance(found, dict) else None
-    return None if found is None else str(found)
-
-
-def _lines(source: LogFile) -> Iterator[bytes]:
-    rest = b""
-    for block in source.blocks():
-        whole, newline, after = (rest + block).rpartition(b"\n")
-        if newline:
-            yield from whole.split(b"\n")
-        rest = after
-    if rest:
-        yield rest
+        wanted = [name for name in header if name in columns]
+        for rows in read_delimited(LogFile(path, notes.advance), of_part, wanted, header=header):
+            absent = [pl.lit(None, pl.String).alias(each) for each in columns if each not in rows]
+            chunk = rows.with_columns(absent)
+            if "type" in columns:
+                chunk = _with_event_names(chunk, of_part)
+            parts.append(_checked(chunk.select(*columns, LINE), numbers, of_part))
+        notes.repairs.update(of_part.repairs)
+    return pl.concat(parts)

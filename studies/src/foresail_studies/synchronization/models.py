@@ -1,30 +1,260 @@
-"""Study ``synchronization-models``: what barriers cost on transient workers, and what helps."""
+"""Study ``synchronization-models``: what barriers cost on transient workers, and what helps.
+
+A model says whom a barrier waits for; time and cost follow by workers and their speeds, by formula
+or with speeds that are drawn.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from foresail.cloud.histories import MarketHistory
 from foresail.cloud.prices_reading import load_histories
+from foresail.distributions.basic import Uniform
 from foresail.distributions.empirical import Empirical
+from foresail.model.distribution import Distribution, Floats, Integers
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail_studies.declaring import Rows, declared
-from foresail_studies.renting.barriers import (
-    BarrierProgram,
-    Costs,
-    at_least,
-    costs,
-    drawn_costs,
-    model_of,
-)
 from foresail_studies.study import GridPoint, Measure, Study, StudyParameters
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierProgram:
+    """A parallel program with barriers (spec section 3, Tables 4.1 and 4.2)."""
+
+    operations: float = 8_000.0
+    """All work, W; an on-demand worker does one in a unit of time."""
+    barriers: int = 500
+    """How often all workers synchronise, b."""
+    network_seconds: float = 0.175
+    """Time that one worker's messages take at a barrier, n."""
+    transient_discount: float = 0.9
+    """By how much transient workers are cheaper than on-demand ones, f."""
+
+
+@dataclass(frozen=True)
+class BarrierRules:
+    """Rules of a model at each number of workers k; shapes are (numbers of workers,)."""
+
+    rented: Integers
+    """Workers that are paid for: k, and backups."""
+    release_rank: Integers
+    """A barrier is released at the pace of the worker with this rank among the rented, slowest
+    1."""
+    last_rank: Integers
+    """The same for the last barrier, which waits for all tasks."""
+    dropped: Integers
+    """Tasks of an interval that the barrier does not wait for; what they leave is spread over the
+    next interval."""
+    keeps_partial_work: bool = False
+    """Whether a dropped task leaves only what is unfinished of it."""
+    intervals_per_message: int = 1
+    """Intervals that workers may be apart, and between two exchanges."""
+    transient: bool = True
+    """Whether workers are transient: cheap, and of differing speed."""
+
+    def pace(self, rank: Integers) -> Floats:
+        """Expected speed of the worker with a rank, the slowest having rank 1."""
+        expected: Floats = rank / (self.rented + 1.0) if self.transient else np.ones(rank.shape)
+        return expected
+
+    def left(self) -> Floats:
+        """Expected share of an interval's work that is left: half of each unfinished task."""
+        workers = self.rented - self.last_rank + 1
+        return self.dropped / workers * (0.5 if self.keeps_partial_work else 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierModel:
+    """Way to synchronise: bulk-synchronous on transient workers (4.5), unless a field differs.
+
+    Numbers of workers are whole, or depend on how many there are: ``k``, ``k-1``, ``k/2``.
+    """
+
+    replicas: str = "0"
+    """Backup workers: a barrier waits for the k fastest of k and these (4.6 to 4.8)."""
+    dropped: str = "0"
+    """Slowest tasks that a barrier does not wait for; done again in the next interval (4.10)."""
+    intervals: int = 1
+    """Bounded staleness: workers exchange only every so many (4.9)."""
+    keeps_partial_work: bool = False
+    """Flexible synchronisation: only the unfinished part of dropped tasks is put off (4.11)."""
+    transient: bool = True
+    """Whether workers are transient; else all have the same speed (4.3 and 4.4)."""
+
+    def rules(self, workers: Integers) -> BarrierRules:
+        """Rules at each number of workers; at least one task is not dropped."""
+        more = _amount(self.replicas, workers)
+        dropped = np.minimum(_amount(self.dropped, workers), workers - 1)
+        return BarrierRules(
+            rented=workers + more,
+            release_rank=1 + dropped + more,
+            last_rank=1 + more,
+            dropped=dropped,
+            keeps_partial_work=self.keeps_partial_work,
+            intervals_per_message=self.intervals,
+            transient=self.transient,
+        )
+
+
+def _amount(text: str, workers: Integers) -> Integers:
+    by_workers = {"k": workers, "k-1": workers - 1, "k/2": workers // 2}
+    return by_workers[text] if text in by_workers else np.full_like(workers, int(text))
+
+
+def flexible(dropped: str, replicas: str = "0") -> BarrierModel:
+    """Flexible synchronisation; with backups the hybrid, whose formula is ours (spec section 3)."""
+    return BarrierModel(replicas, dropped, keeps_partial_work=True)
+
+
+class Costs(NamedTuple):
+    """A model at several numbers of workers; all arrays of shape (numbers of workers,)."""
+
+    seconds: Floats
+    """Time that the program takes, T."""
+    speedup: Floats
+    """Over one on-demand worker that meets no barrier."""
+    cost: Floats
+    """Over what that worker costs."""
+
+    @property
+    def ratio(self) -> Floats:
+        """Speed-up for the money: speed-up over cost."""
+        return self.speedup / self.cost
+
+
+def costs(model: BarrierModel, setting: BarrierProgram, workers: Integers) -> Costs:
+    """Time and cost by the model's formula (equations 4.3 to 4.11).
+
+    All of them are one recurrence: an interval has its own share of the work and what the one
+    before has left, and is done at the pace of the worker that the barrier waits for. Expected
+    speeds stand for speeds, as in the thesis; ``drawn_costs`` draws them.
+
+    ``workers`` are numbers of them, each at least 1; transient ones have speeds between 0 and 1,
+    each as likely as any other.
+    """
+    rules = model.rules(workers)
+    release, left = rules.pace(rules.release_rank), rules.left()
+    share = setting.operations / setting.barriers
+    waiting = np.full(workers.shape, share)
+    busy = np.zeros(workers.shape)
+    for _ in range(setting.barriers - 1):
+        busy += waiting / (workers * release)
+        waiting = share + left * waiting
+    busy += waiting / (workers * rules.pace(rules.last_rank))
+    return _costed(rules, setting, workers, busy)
+
+
+def _costed(rules: BarrierRules, setting: BarrierProgram, workers: Integers, busy: Floats) -> Costs:
+    """Costs of workers that compute (and wait) for so long; shape of ``busy`` as of ``workers``."""
+    messages = setting.barriers / rules.intervals_per_message
+    seconds = busy + setting.network_seconds * messages * workers
+    price = 1.0 - setting.transient_discount if rules.transient else 1.0
+    return Costs(
+        seconds=seconds,
+        speedup=setting.operations / seconds,
+        cost=np.asarray(price * rules.rented * seconds / setting.operations, np.float64),
+    )
+
+
+_LEVELS: Final = 4096
+
+
+def at_least(distribution: Distribution, lowest: float) -> Empirical:
+    """A distribution of speeds, with those below the lowest raised to it: equally likely atoms."""
+    levels = (np.arange(_LEVELS) + 0.5) / _LEVELS
+    return Empirical([max(distribution.quantile(float(level)), lowest) for level in levels])
+
+
+_MOST_AT_ONCE: Final = 20_000_000
+"""Speeds that are held at once."""
+
+
+def drawn_costs(
+    model: BarrierModel,
+    setting: BarrierProgram,
+    workers: Integers,
+    speeds: Distribution,
+    runs: int,
+    random: np.random.Generator,
+) -> Costs:
+    """Costs by the mean time of runs with workers whose speeds are drawn anew in every interval.
+
+    The thesis divides work by expected speeds; the mean of work over speed is larger, and without
+    end where speeds may be near 0 (spec section 11, item 12): give speeds a lower bound. With
+    bounded staleness workers really run apart here, by as many intervals as they may.
+
+    ``speeds`` are those of a transient worker, above 0; 1 is that of an on-demand worker.
+    """
+    rules = model.rules(workers)
+    busy = np.empty((workers.size, runs))
+    for place, k in enumerate(workers.tolist()):
+        rented = int(rules.rented[place])
+        together = max(_MOST_AT_ONCE // (setting.barriers * rented), 1)
+        for first in range(0, runs, together):
+            some = slice(first, min(first + together, runs))
+            shape = some.stop - some.start, setting.barriers, rented
+            drawn = _speeds(speeds, shape, random, rules)
+            if rules.intervals_per_message > 1:
+                busy[place, some] = _apart(drawn, setting, rules.intervals_per_message, k)
+            else:
+                busy[place, some] = _together(drawn, setting, rules, place, k)
+    return _costed(rules, setting, workers, busy.mean(axis=1))
+
+
+def _speeds(
+    speeds: Distribution,
+    shape: tuple[int, int, int],
+    random: np.random.Generator,
+    rules: BarrierRules,
+) -> Floats:
+    if not rules.transient:
+        return np.ones(shape)
+    return speeds.sample(random, math.prod(shape)).reshape(shape)
+
+
+def _together(
+    drawn: Floats, setting: BarrierProgram, rules: BarrierRules, place: int, k: int
+) -> Floats:
+    """Shape (runs,): time until the last barrier, all workers going from barrier to barrier."""
+    release, last = int(rules.release_rank[place]) - 1, int(rules.last_rank[place]) - 1
+    dropped = int(rules.dropped[place])
+    ranked = np.sort(drawn, axis=2)
+    pace = ranked[:, :, release]
+    left = np.full(pace.shape, dropped / k)
+    if rules.keeps_partial_work and dropped:
+        slower = ranked[:, :, release - dropped : release]
+        left = (1.0 - slower / pace[:, :, np.newaxis]).sum(axis=2) / k
+    share = setting.operations / setting.barriers
+    work = np.full(drawn.shape[0], share)
+    busy = np.zeros(drawn.shape[0])
+    for interval in range(setting.barriers - 1):
+        busy += work / (k * pace[:, interval])
+        work = share + left[:, interval] * work
+    return np.asarray(busy + work / (k * ranked[:, -1, last]))
+
+
+def _apart(drawn: Floats, setting: BarrierProgram, staleness: int, k: int) -> Floats:
+    """Shape (runs,): time until all are done, none more than its staleness ahead of the slowest."""
+    each = setting.operations / setting.barriers / k / drawn
+    done = np.zeros((drawn.shape[0], drawn.shape[2]))
+    slowest = np.zeros((drawn.shape[0], setting.barriers))
+    for interval in range(setting.barriers):
+        begin = done
+        if interval >= staleness:
+            begin = np.maximum(done, slowest[:, interval - staleness, np.newaxis])
+        done = begin + each[:, interval]
+        slowest[:, interval] = done.max(axis=1)
+    return np.asarray(done.max(axis=1))
+
 
 _MEASURES: Final = (
     Measure("speedup", "speed-up over one on-demand worker"),
@@ -34,22 +264,22 @@ _MEASURES: Final = (
     Measure("left", "work left for the next interval", "share"),
 )
 
-_COMPARED: Final = {
-    "on demand": "on_demand",
-    "transient": "transient",
-    "backups": "replicas(count=k)",
-    "staleness": "staleness(intervals=10)",
-    "partial": "partial(dropped=k/2)",
-    "flexible": "fsp(dropped=k-1)",
+COMPARED: Final = {
+    "on demand": BarrierModel(transient=False),
+    "transient": BarrierModel(),
+    "backups": BarrierModel(replicas="k"),
+    "staleness": BarrierModel(intervals=10),
+    "partial": BarrierModel(dropped="k/2"),
+    "flexible": flexible("k-1"),
 }
-_DROPPED: Final = {f"N={n}": n for n in ("0", "1", "2", "4", "k/2", "k-1")}
-_FORMULAS: Final[Mapping[str, Mapping[str, str]]] = {
-    "all": _COMPARED,
-    "backups": {f"r={r}": f"replicas(count={r})" for r in ("0", "1", "2", "4", "8", "k")},
-    "staleness": {f"d={d}": f"staleness(intervals={d})" for d in (1, 10, 100, 500)},
-    "partial": {name: f"partial(dropped={n})" for name, n in _DROPPED.items()},
-    "flexible": {name: f"fsp(dropped={n})" for name, n in _DROPPED.items()},
-    "hybrid": {f"r={r}": f"hybrid(dropped=k-1,replicas={r})" for r in ("0", "1", "2", "4")},
+_DROPPED: Final = ("0", "1", "2", "4", "k/2", "k-1")
+_FORMULAS: Final[Mapping[str, Mapping[str, BarrierModel]]] = {
+    "all": COMPARED,
+    "backups": {f"r={r}": BarrierModel(replicas=r) for r in ("0", "1", "2", "4", "8", "k")},
+    "staleness": {f"d={d}": BarrierModel(intervals=d) for d in (1, 10, 100, 500)},
+    "partial": {f"N={n}": BarrierModel(dropped=n) for n in _DROPPED},
+    "flexible": {f"N={n}": flexible(n) for n in _DROPPED},
+    "hybrid": {f"r={r}": flexible("k-1", r) for r in ("0", "1", "2", "4")},
 }
 _WORKERS: Final = (1, 2, 4, 6, 8, 9, 10, 13, 16, 24, 32, 40)
 _FEWER: Final = (1, 2, 4, 8, 10, 14, 16, 18, 32)
@@ -96,25 +326,25 @@ def measured_speeds(history: MarketHistory, interval_seconds: float) -> Empirica
 class BarrierFormula:
     """A model at one number of workers."""
 
-    model: str
+    model: BarrierModel
     workers: int
 
     def measure(self) -> Mapping[str, float]:
         """Time and money by the model's formula."""
         workers = np.array([self.workers])
-        return _figures(costs(self.model, model_of(self.model), _BASELINE, workers))
+        return _figures(costs(self.model, _BASELINE, workers))
 
 
 @dataclass(frozen=True, slots=True)
 class ModelBarrier:
     """Rule of which workers a barrier of a model waits for."""
 
-    model: str
+    model: BarrierModel
     workers: int
 
     def measure(self) -> Mapping[str, float]:
         """Expected pace, and how much of an interval's work is left."""
-        rules = model_of(self.model).rules(np.array([self.workers]))
+        rules = self.model.rules(np.array([self.workers]))
         pace = rules.pace(rules.release_rank)
         return {"pace": float(pace[0]), "left": float(rules.left()[0])}
 
@@ -123,7 +353,7 @@ class ModelBarrier:
 class Draw:
     """A model at one number of workers, with speeds that are drawn."""
 
-    model: str
+    model: BarrierModel
     workers: int
 
     lowest: float
@@ -138,31 +368,20 @@ class Draw:
     def measure(self) -> Mapping[str, float]:
         """Mean time and money of the runs."""
         speeds = _measured(self.prices, self.lowest) if self.prices else _uniform(self.lowest)
-        found = drawn_costs(
-            self.model,
-            model_of(self.model),
-            _BASELINE,
-            np.array([self.workers]),
-            speeds,
-            runs=self.runs,
-            random=np.random.default_rng(self.seed),
-        )
-        return _figures(found)
+        random, workers = np.random.default_rng(self.seed), np.array([self.workers])
+        return _figures(drawn_costs(self.model, _BASELINE, workers, speeds, self.runs, random))
 
 
 def _figures(found: Costs) -> Mapping[str, float]:
     return {
-        "seconds": float(found.seconds[0]),
-        "speedup": float(found.speedup[0]),
-        "cost": float(found.cost[0]),
+        **{name: float(each[0]) for name, each in found._asdict().items()},
         "ratio": float(found.ratio[0]),
     }
 
 
 @lru_cache(maxsize=4)
 def _uniform(lowest: float) -> Empirical:
-    levels = (np.arange(4096) + 0.5) / 4096
-    return Empirical(np.maximum(levels, lowest))
+    return at_least(Uniform(0.0, 1.0), lowest)
 
 
 @lru_cache(maxsize=1)
@@ -194,7 +413,7 @@ class SynchronizationParameters(StudyParameters, quick="seeds=4 runs=20", minute
 def synchronization_models(parameters: SynchronizationParameters) -> Study:
     """Measure the cost of barriers on transient workers, and remedies (figures 4.1 to 4.14)."""
     cases = [case for seed in range(parameters.seeds) for case in _cases(parameters, seed)]
-    others = [system for system in _COMPARED if system != "flexible"]
+    others = [system for system in COMPARED if system != "flexible"]
     groups = ("drawn", "measured") if parameters.prices else ("drawn",)
     rows: dict[str, Rows] = {
         "worse": [{"system": system} for system in others],
@@ -215,16 +434,16 @@ def _cases(parameters: SynchronizationParameters, seed: int) -> list[GridPoint]:
         for system, model in models.items()
         for k in (_WORKERS if group == "all" else _FEWER)
     ]
-    illustrated = _COMPARED | {
-        "backups": "replicas(count=1)",
-        "partial": "partial(dropped=1)",
-        "flexible": "fsp(dropped=1)",
+    illustrated = COMPARED | {
+        "backups": BarrierModel(replicas="1"),
+        "partial": BarrierModel(dropped="1"),
+        "flexible": flexible("1"),
     }
     cases += [
         GridPoint("four", None, system, seed, ModelBarrier(model, 4))
         for system, model in illustrated.items()
     ]
-    for system, model in _COMPARED.items():
+    for system, model in COMPARED.items():
         for k in _SIMULATED:
             task = Draw(model, k, lowest, runs, seed)
             cases.append(GridPoint("drawn", k, system, seed, task))

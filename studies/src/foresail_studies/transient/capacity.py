@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from foresail.cloud.transient.estimating import (
     rolled,
 )
 from foresail.cloud.transient.offers import MachineKind, Offers, TransientType
-from foresail.cloud.transient.plan import CapacityPlan, kinds_of_markets, read_kinds
+from foresail.cloud.transient.plan import CapacityPlan, kinds_of_markets
 from foresail.cloud.transient.planning import (
     PoolRule,
     UnreachableError,
@@ -52,16 +52,10 @@ _ECU: Final[Mapping[str, float]] = MappingProxyType(
 )
 """Compute units of EC2's types as they were published in 2015."""
 
-Rule = Literal["published", "refined"]
-"""Name of a way to choose a pool of transient machines."""
-
 
 def published_rule(offers: Offers, needed: int, allowed: float, dearest: float) -> Integers | None:
     """The published way to choose a pool: one machine after the other, by gains in nines."""
     return chosen(offers, needed, allowed, gained_nines, dearest=dearest)
-
-
-RULES: Final[Mapping[Rule, PoolRule]] = {"published": published_rule, "refined": best_of_scales}
 
 
 def target(nines: float) -> float:
@@ -70,38 +64,40 @@ def target(nines: float) -> float:
 
 
 @lru_cache(maxsize=1)
-def markets(prices: str, machines: str) -> tuple[JointHistory, Mapping[str, MachineKind]]:
+def markets(prices: str) -> tuple[JointHistory, Mapping[str, MachineKind]]:
     """Histories of markets on one axis, and what each market's machines are.
 
-    ``machines`` is a file with the capacity of each instance type; empty: those of 2015 that are
-    known here.
-
-    Raises ``InputError`` if a file cannot be read, or the capacity of a type is not known.
+    Raises ``InputError`` if the file cannot be read, or the capacity of a type is not known.
     """
     histories = load_histories(prices)
-    known = (
-        read_kinds(Path(machines))
-        if machines
-        else {name: MachineKind(capacity) for name, capacity in _ECU.items()}
-    )
-    return joined(histories), kinds_of_markets(histories, known, machines or prices)
+    known = {name: MachineKind(capacity) for name, capacity in _ECU.items()}
+    return joined(histories), kinds_of_markets(histories, known, prices)
 
 
-def stretch(history: JointHistory, place: int, of: int, begin: float) -> tuple[float, float]:
-    """Begin and end of one of so many equal stretches of a history from ``begin`` on (seconds)."""
-    length = (history.end - begin) / of
-    return begin + place * length, begin + (place + 1) * length
+class Stretch(NamedTuple):
+    """One of so many equal stretches of the histories in a file, counted from 0."""
+
+    prices: str
+    place: int
+    of: int
+
+    def begin_and_end(self, begin: float, end: float) -> tuple[float, float]:
+        """Its begin and end in seconds, of histories between these."""
+        length = (end - begin) / self.of
+        return begin + self.place * length, begin + (self.place + 1) * length
 
 
 _RULE: Final = "published rule"
 _REFINED: Final = "refined"
 _DOUBTING: Final = "refined, with doubt"
 _SIZES: Final = (8.0, 16.0, 32.0, 64.0, 128.0)
-_RULE_OF: Final[Mapping[str, Rule]] = {
-    _RULE: "published",
-    _REFINED: "refined",
-    _DOUBTING: "refined",
-}
+_DOUBT_HOURS: Final = 3.0
+"""Put to what was seen, half of them down, where there is doubt."""
+_NINES: Final = (2.0, 3.0, 4.0, 5.0, 6.0)
+
+
+def _rule_of(system: str) -> PoolRule:
+    return published_rule if system.startswith(_RULE) else best_of_scales
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +108,7 @@ class DrawnPool:
     are 20 to 40 % of on-demand, the published range.
     """
 
-    rule: Rule
+    system: str
     nines: float
     capacity: float
     types: int
@@ -120,7 +116,7 @@ class DrawnPool:
 
     def measure(self) -> Mapping[str, float]:
         """Measure what the plan costs and rents."""
-        return _figures(_planned(self._offers(), self.capacity, target(self.nines), self.rule))
+        return _figures(_planned(self._offers(), self.capacity, self.nines, self.system))
 
     def _offers(self) -> Offers:
         random = np.random.default_rng(self.seed)
@@ -137,27 +133,21 @@ class DrawnPool:
 
 @dataclass(frozen=True, slots=True)
 class MarketPool:
-    """A capacity on spot markets, as one of so many equal stretches of their history shows them."""
+    """A capacity on spot markets, as a stretch of their history shows them."""
 
-    prices: str
-    machines: str
-    rule: Rule
+    stretch: Stretch
+    system: str
     nines: float
     capacity: float
-
     doubt_hours: float
     """As for ``estimated_offers``."""
-    place: int
-    stretches: int
-    """Which stretch, of how many."""
 
     def measure(self) -> Mapping[str, float]:
         """Measure what the plan costs and rents, and how much of the same time it is short."""
-        history, kinds = markets(self.prices, self.machines)
-        begin, end = stretch(history, self.place, self.stretches, history.begin)
-        seen = history.between(begin, end)
+        history, kinds = markets(self.stretch.prices)
+        seen = history.between(*self.stretch.begin_and_end(history.begin, history.end))
         offers = estimated_offers(seen, kinds, doubt_hours=self.doubt_hours)
-        planned = _planned(offers, self.capacity, target(self.nines), self.rule)
+        planned = _planned(offers, self.capacity, self.nines, self.system)
         figures = dict(_figures(planned))
         if planned is not None:
             short = 1.0 - realised(seen, planned).availability
@@ -165,11 +155,9 @@ class MarketPool:
         return figures
 
 
-def _planned(
-    offers: Offers, capacity: float, availability: float, rule: Rule
-) -> CapacityPlan | None:
+def _planned(offers: Offers, capacity: float, nines: float, system: str) -> CapacityPlan | None:
     try:
-        return plan(offers, capacity, availability, choose=RULES[rule])
+        return plan(offers, capacity, target(nines), choose=_rule_of(system))
     except UnreachableError:
         return None
 
@@ -190,18 +178,14 @@ def _figures(planned: CapacityPlan | None) -> Mapping[str, float]:
 class MarketParameters(StudyParameters):
     """Parameters that the studies of spot markets share."""
 
-    FILES: ClassVar[tuple[str, ...]] = ("prices", "machines")
+    FILES: ClassVar[tuple[str, ...]] = ("prices",)
 
     seeds: int = 6
     """How many equal stretches the histories are cut into."""
     capacity: float = 5000.0
     """That a service needs (ECU)."""
-    doubt_hours: float = 3.0
-    """Hours put to what was seen, half of them down, where there is doubt."""
     prices: Path | None = None
-    """Price histories of spot markets."""
-    machines: Path | None = None
-    """Capacity of each instance type there; EC2's of 2015 by default."""
+    """Price histories of EC2's spot markets, of types of 2015 whose capacity is known here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,60 +201,40 @@ class TransientCapacityParameters(MarketParameters, quick="seeds=6 types=16", mi
 @register("study", "transient-capacity", parameters=TransientCapacityParameters)
 def transient_capacity(parameters: TransientCapacityParameters) -> Study:
     """Measure the cost of each further nine of a transient capacity (figure 3.7)."""
+    seeds, capacity = range(parameters.seeds), parameters.capacity
     cases = [
         GridPoint(
-            "drawn",
-            nines,
-            system,
-            seed,
-            DrawnPool(_RULE_OF[system], nines, parameters.capacity, parameters.types, seed),
+            "drawn", nines, system, seed, DrawnPool(system, nines, capacity, parameters.types, seed)
         )
-        for seed in range(parameters.seeds)
+        for seed in seeds
         for system in (_RULE, _REFINED)
-        for nines in (2.0, 3.0, 4.0, 5.0, 6.0)
+        for nines in _NINES
     ]
     pools = [{"group": "drawn", "system": system} for system in (_RULE, _REFINED)]
     left_out: tuple[str, ...] = (
         "Left out for want of price histories (`--set prices=FILE`): spot markets.",
     )
     if parameters.prices is not None:
-        cases += _market_cases(parameters, str(parameters.prices))
+        for seed in seeds:
+            stretch = Stretch(str(parameters.prices), seed, parameters.seeds)
+            for system in (_RULE, _REFINED, _DOUBTING):
+                doubt = _DOUBT_HOURS if system == _DOUBTING else 0.0
+                for nines in _NINES:
+                    task = MarketPool(stretch, system, nines, capacity, doubt)
+                    cases.append(GridPoint("markets", nines, system, seed, task))
         pools += [{"group": "markets", "system": system} for system in (_RULE, _DOUBTING)]
         left_out = ()
-    doubt = f"{parameters.doubt_hours:g}"
+    said = f"{_DOUBT_HOURS:g}"
     return declared(
-        "transient-capacity", _MEASURES, cases, {"pool": pools}, left_out, doubt_hours=doubt
+        "transient-capacity", _MEASURES, cases, {"pool": pools}, left_out, doubt_hours=said
     )
 
 
-def _market_cases(parameters: TransientCapacityParameters, prices: str) -> list[GridPoint]:
-    return [
-        GridPoint(
-            "markets",
-            nines,
-            system,
-            seed,
-            MarketPool(
-                prices,
-                "" if parameters.machines is None else str(parameters.machines),
-                method,
-                nines,
-                parameters.capacity,
-                parameters.doubt_hours if system == _DOUBTING else 0.0,
-                seed,
-                parameters.seeds,
-            ),
-        )
-        for seed in range(parameters.seeds)
-        for system, method in _RULE_OF.items()
-        for nines in (2.0, 3.0, 4.0, 5.0, 6.0)
-    ]
-
-
 _DAY: Final = 86_400.0
-_NINE: Final = "published rule, a nine more"
-_ORACLE: Final = "published rule, oracle"
-_DOUBTING_NINE: Final = "refined, with doubt, a nine more"
+_HELD_DAYS: Final = 7.0
+"""How long each plan is held to."""
+_MORE: Final = ", a nine more"
+_ORACLE: Final = f"{_RULE}, oracle"
 _TARGET: Final = 4.0
 _LEAST_SHORT: Final = 1e-5
 """A stretch of some weeks cannot tell shares of time below this."""
@@ -280,49 +244,42 @@ _LEAST_SHORT: Final = 1e-5
 class TrailingWindows:
     """Plans of a trailing window, each held to the days after it, in one stretch of a history."""
 
-    prices: str
-    machines: str
-    rule: Rule
+    stretch: Stretch
+    """Of what comes after the first plan."""
+    system: str
     nines: float
-    extra_nines: float
-    doubt_hours: float
     capacity: float
-
-    window_days: float | None
-    """How far back each plan looks; None: an oracle, which looks at what it plans for."""
-    held_days: float
-    """How long each plan is held to."""
+    window_days: float
+    """How far back each plan looks; an oracle looks at what it plans for."""
     first_days: float
     """Where the first plan begins: the same for all windows."""
-    place: int
-    stretches: int
-    """Which stretch after that, of how many."""
 
     def measure(self) -> Mapping[str, float]:
         """Time without the capacity, and what was paid."""
-        history, kinds = markets(self.prices, self.machines)
+        history, kinds = markets(self.stretch.prices)
         first = history.begin + self.first_days * _DAY
         if first >= history.end:
             raise InputError(
                 "the histories end before the first plan",
-                source=self.prices,
+                source=self.stretch.prices,
                 field="window_days",
                 value=self.first_days,
                 expected=f"less than the {history.total_seconds / _DAY:.0f} days that they cover",
             )
-        begin, end = stretch(history, self.place, self.stretches, first)
-        back = (self.window_days or 0.0) * _DAY
+        begin, end = self.stretch.begin_and_end(first, history.end)
+        back = 0.0 if self.system == _ORACLE else self.window_days * _DAY
+        doubt = _DOUBT_HOURS if self.system.startswith(_DOUBTING) else 0.0
         found = rolled(
             history.between(begin - back, end),
             lambda seen: plan(
-                estimated_offers(seen, kinds, doubt_hours=self.doubt_hours),
+                estimated_offers(seen, kinds, doubt_hours=doubt),
                 self.capacity,
                 target(self.nines),
-                extra_nines=self.extra_nines,
-                choose=RULES[self.rule],
+                extra_nines=1.0 if self.system.endswith(_MORE) else 0.0,
+                choose=_rule_of(self.system),
             ),
-            window_seconds=None if self.window_days is None else back,
-            step_seconds=self.held_days * _DAY,
+            window_seconds=None if self.system == _ORACLE else back,
+            step_seconds=_HELD_DAYS * _DAY,
             first_seconds=back,
         )
         cheapest = min(
@@ -350,8 +307,6 @@ class WindowParameters(
 
     window_days: tuple[float, ...] = (3.0, 7.0, 14.0, 28.0, 42.0)
     """How far back plans look."""
-    held_days: float = 7.0
-    """How long each plan is held to."""
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)
@@ -367,10 +322,24 @@ class WindowParameters(
 @register("study", "transient-windows", parameters=WindowParameters)
 def transient_windows(parameters: WindowParameters) -> Study:
     """Check how well a transient capacity planned from the past is kept (figure 3.8)."""
+    longest = max(parameters.window_days)
     cases = [
-        GridPoint("markets", days, system, seed, _task(parameters, system, days, seed))
+        GridPoint(
+            "markets",
+            days,
+            system,
+            seed,
+            TrailingWindows(
+                Stretch(str(parameters.prices), seed, parameters.seeds),
+                system,
+                _TARGET,
+                parameters.capacity,
+                days,
+                longest,
+            ),
+        )
         for seed in range(parameters.seeds)
-        for system in (_RULE, _NINE, _ORACLE, _DOUBTING, _DOUBTING_NINE)
+        for system in (_RULE, _RULE + _MORE, _ORACLE, _DOUBTING, _DOUBTING + _MORE)
         for days in parameters.window_days
     ]
     allowed = (1.0 - target(_TARGET)) * YEAR_MINUTES
@@ -381,25 +350,7 @@ def transient_windows(parameters: WindowParameters) -> Study:
         allowed=allowed,
         twenty=20.0 * allowed,
         shortest=f"{min(parameters.window_days):g}",
-        longest=f"{max(parameters.window_days):g}",
-        held_days=f"{parameters.held_days:g}",
-        doubt_hours=f"{parameters.doubt_hours:g}",
-    )
-
-
-def _task(parameters: WindowParameters, system: str, days: float, seed: int) -> TrailingWindows:
-    doubting = system in (_DOUBTING, _DOUBTING_NINE)
-    return TrailingWindows(
-        str(parameters.prices),
-        "" if parameters.machines is None else str(parameters.machines),
-        "refined" if doubting else "published",
-        _TARGET,
-        1.0 if system in (_NINE, _DOUBTING_NINE) else 0.0,
-        parameters.doubt_hours if doubting else 0.0,
-        parameters.capacity,
-        None if system == _ORACLE else days,
-        parameters.held_days,
-        max(parameters.window_days),
-        seed,
-        parameters.seeds,
+        longest=f"{longest:g}",
+        held_days=f"{_HELD_DAYS:g}",
+        doubt_hours=f"{_DOUBT_HOURS:g}",
     )

@@ -14,20 +14,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.model.distribution import Floats, Integers
-from foresail.model.errors import require_at_least, require_positive, require_share
+from foresail.model.errors import require_at_least
 from foresail.model.registry import register
 from foresail_studies.declaring import declared
 from foresail_studies.study import GridPoint, Measure, Study, StudyParameters
-from foresail_studies.transient.kernels.service import (
-    COUNTS,
-    REQUESTS,
-    SERVED,
-    Chance,
-    serve_clients,
-)
+from foresail_studies.transient.kernels.service import Chance, Clients, serve_clients
 
 _DETECTION_SECONDS: Final = 1.0
 """Until the load balancer notices that a machine is gone."""
@@ -90,69 +83,23 @@ def absences(
     return np.column_stack([closed, left, gone, np.minimum(back, left + replacement_seconds)])
 
 
-@dataclass(frozen=True, slots=True)
-class Clients:
-    """Clients and the replicas that answer them; seconds.
-
-    Raises ``InputError`` if a number is out of its range.
-    """
-
-    clients: int = 20
-    """Each sends as soon as it was answered."""
-    workers: int = 4
-    """Requests that one machine answers at once."""
-    hit_seconds: float = 0.012
-    miss_seconds: float = 0.040
-    """Mean time to answer from memory and from disk, exponentially distributed."""
-    in_memory: float = 1.0
-    """Share of requests that a machine answers from memory once it has run for long."""
-    warming_seconds: float = 20.0
-    """Time constant with which a new machine comes to that."""
-    retry_seconds: float = 0.001
-    """Until a client sends again after a failure."""
-
-    def __post_init__(self) -> None:
-        require_at_least(self, 1, "clients", "workers")
-        require_share(self, "in_memory")
-        require_positive(self, "hit_seconds", "miss_seconds", "warming_seconds", "retry_seconds")
-
-
 def served(
-    seconds: float,
-    clients: Clients,
-    first: Integers,
-    absent: Floats,
-    chance: Chance,
-    most: int,
-) -> tuple[Floats, NDArray[np.int64]]:
-    """Latencies of requests that were answered, in order of sending, at most so many; and counts.
+    seconds: float, clients: Clients, first: Integers, absent: Floats, chance: Chance, most: int
+) -> tuple[Floats, int]:
+    """Latencies of requests that were answered, in order of sending, at most so many; and requests.
 
     ``absent`` are absences in order of machine and time, of which those of each machine begin at
     ``first``, which has one more.
     """
     machines = np.zeros((first.size - 1, clients.workers + 1))
     machines[:, clients.workers] = -np.inf
-    latency, counts = np.empty(most), np.zeros(COUNTS, np.int64)
-    serve_clients(
-        np.array(
-            [
-                seconds,
-                clients.hit_seconds,
-                clients.miss_seconds,
-                clients.in_memory,
-                clients.warming_seconds,
-                clients.retry_seconds,
-            ]
-        ),
-        np.stack((first[:-1], first[1:], np.zeros(first.size - 1, np.int64)), axis=1),
-        np.ascontiguousarray(absent),
-        chance,
-        np.zeros(clients.clients),
-        machines,
-        latency,
-        counts,
+    current = np.stack((first[:-1], first[1:], np.zeros(first.size - 1, np.int64)), axis=1)
+    ready, latency = np.zeros(clients.clients), np.empty(most)
+    outages = np.ascontiguousarray(absent)
+    requests, answered = serve_clients(
+        seconds, clients, current, outages, chance, ready, machines, latency
     )
-    return latency[: counts[SERVED]], counts
+    return latency[:answered], requests
 
 
 def serve_all(
@@ -171,8 +118,8 @@ def serve_all(
     # Each client is answered one by one; of so many exponential times the sum is hardly less.
     most = math.ceil(2.0 * clients.clients * (seconds / fastest + 1_000.0))
     chance = Chance(random.random(_DRAWS), random.random(_DRAWS), random.exponential(1.0, _DRAWS))
-    latency, counts = served(seconds, clients, first, away[order], chance, most)
-    return latency, int(counts[REQUESTS] - counts[SERVED])
+    latency, requests = served(seconds, clients, first, away[order], chance, most)
+    return latency, requests - latency.size
 
 
 _MEASURES: Final = (
@@ -188,6 +135,10 @@ _WITHOUT: Final = "without"
 _IN_MEMORY: Final = {"memory": 1.0, "partly": 0.6, "disk": 0.2}
 """Share of the working set, by the group's short name."""
 _RATES: Final = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0)
+_REPLICAS: Final = 10
+_CLIENTS: Final = 20
+_ABSENT_SECONDS: Final = 30.0
+"""From when a replica is out of service until another takes its place, with a cold memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +148,7 @@ class Minutes:
     system: str
     in_memory: float
     revocations_per_minute: float
-    replicas: int
-    clients: int
     seconds: float
-    absent_seconds: float
     seed: int
 
     def measure(self) -> Mapping[str, float]:
@@ -217,15 +165,11 @@ class Minutes:
 
     def _run(self, rate: float) -> tuple[Floats, int]:
         drawing = np.random.default_rng([self.seed, 0])
-        outages = taken_at_random(self.replicas, rate, self.absent_seconds, self.seconds, drawing)
-        return serve_all(
-            self.replicas,
-            outages,
-            self.seconds,
-            Clients(clients=self.clients, in_memory=self.in_memory),
-            None if self.system == _WITHOUT else self.absent_seconds,
-            np.random.default_rng([self.seed, 1]),
-        )
+        outages = taken_at_random(_REPLICAS, rate, _ABSENT_SECONDS, self.seconds, drawing)
+        clients = Clients(_CLIENTS, in_memory=self.in_memory)
+        replaced = None if self.system == _WITHOUT else _ABSENT_SECONDS
+        random = np.random.default_rng([self.seed, 1])
+        return serve_all(_REPLICAS, outages, self.seconds, clients, replaced, random)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,41 +178,21 @@ class ServiceParameters(StudyParameters, quick="seeds=5", minutes=(0.5, 2)):
 
     seeds: int = 20
     """How often revocations and requests are drawn."""
-    replicas: int = 10
-    clients: int = 20
-    """Of the service, and those that send to it."""
     seconds: float = 300.0
-    """How long they send."""
-    absent_seconds: float = 30.0
-    """From when a replica is out of service until another takes its place, with a cold memory."""
+    """How long clients send."""
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)
-        require_at_least(self, 1, "replicas", "clients", "seconds", "absent_seconds")
+        require_at_least(self, 1, "seconds")
 
 
 @register("study", "transient-service", parameters=ServiceParameters)
 def transient_service(parameters: ServiceParameters) -> Study:
     """Measure a service while its machines are taken (section 3.5.3)."""
     cases = [
-        GridPoint(
-            group,
-            rate,
-            system,
-            seed,
-            Minutes(
-                system,
-                in_memory,
-                rate,
-                parameters.replicas,
-                parameters.clients,
-                parameters.seconds,
-                parameters.absent_seconds,
-                seed,
-            ),
-        )
+        GridPoint(group, rate, system, seed, Minutes(system, warm, rate, parameters.seconds, seed))
         for seed in range(parameters.seeds)
-        for group, in_memory in _IN_MEMORY.items()
+        for group, warm in _IN_MEMORY.items()
         for system in (_WITHOUT, _WITH)
         for rate in _RATES
     ]
@@ -276,8 +200,8 @@ def transient_service(parameters: ServiceParameters) -> Study:
         "transient-service",
         _MEASURES,
         cases,
-        clients=parameters.clients,
-        replicas=parameters.replicas,
+        clients=_CLIENTS,
+        replicas=_REPLICAS,
         seconds=f"{parameters.seconds:g}",
-        absent=f"{parameters.absent_seconds:g}",
+        absent=f"{_ABSENT_SECONDS:g}",
     )

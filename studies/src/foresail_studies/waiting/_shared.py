@@ -16,7 +16,7 @@ from foresail.cloud.waiting.jobs import (
     TraceJobs,
     proportional_family,
 )
-from foresail.cloud.waiting.kernels.waiting import FIXED, RENT, TRIED
+from foresail.cloud.waiting.kernels.waiting import FIXED
 from foresail.cloud.waiting.simulating import (
     QUEUES,
     Beliefs,
@@ -28,9 +28,9 @@ from foresail.cloud.waiting.simulating import (
 from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
 from foresail_studies.generators.university import Runtimes, university_year
-from foresail_studies.renting.metrics import WaitingMetrics, measured
-from foresail_studies.renting.wait_models import SEED
 from foresail_studies.study import Measure, StudyParameters, log_of
+from foresail_studies.waiting.metrics import WaitingMetrics, measured, trial_costs
+from foresail_studies.waiting.wait_models import SEED
 
 MEASURES: Final = (
     Measure("price", "price (1 = all on demand)"),
@@ -59,18 +59,13 @@ def long_jobs_of(
     is made again if its machine was taken back.
     """
     columns, place = simulated.columns, simulated.place
-    hourly = simulated.shapes.asked[columns.shape, RENT] / 3600.0
     long = columns.runtime >= policy.short_seconds
     if policy.speculation_seconds > 0.0:
         long = columns.runtime > policy.speculation_seconds
     wait = simulated.start_seconds - columns.submit
     blocked = long & ((place != FIXED) | (wait > 0.0))
-    tried = np.minimum(columns.runtime, policy.speculation_seconds)
-    paid = tried * trial_price
-    if columns.lost.size:
-        paid = np.where(columns.lost > 0.0, columns.lost * trial_price + tried, paid)
     return {
-        "trial_cost": float((np.where(place >= TRIED, paid, 0.0) * hourly)[long].sum()),
+        "trial_cost": float(trial_costs(simulated, policy, trial_price)[long].sum()),
         "long_jobs": float(long.mean()),
         "blocked_long_jobs": float(blocked.sum() / max(int(long.sum()), 1)),
         "blocked_wait_seconds": float(wait[blocked].mean()) if np.any(blocked) else 0.0,

@@ -16,11 +16,10 @@ from foresail.cloud.waiting.simulating import Beliefs, Foresight, Queue, Waiting
 from foresail.model.distribution import Floats
 from foresail.model.registry import register
 from foresail_studies.declaring import declared
-from foresail_studies.renting import formulas
-from foresail_studies.renting.formulas import checked_servers, checked_share, with_patience
-from foresail_studies.renting.metrics import measured
 from foresail_studies.study import GridPoint, Measure, Study, StudyParameters, Task, points_at
 from foresail_studies.waiting import _shared as waiting
+from foresail_studies.waiting import formulas
+from foresail_studies.waiting.metrics import measured
 
 LOAD: Final = formulas.Load(0.2, 0.002, 0.4)
 WAITING_SECONDS: Final = 900.0
@@ -40,11 +39,10 @@ def short_waits_wait_conserving(
     ``over`` is then the share of those that find none free and would have waited within the
     threshold; with all of them the policy is NJW.
     """
-    whole = checked_servers(servers)
-    right = 1.0 - checked_share("over", over)
+    right = 1.0 - np.asarray(over, dtype=np.float64)
     rates = load.arrivals_per_second, load.services_per_second
-    queue = with_patience(*rates, whole, np.asarray(waiting_seconds), right)
-    return formulas.long_run(load, whole, queue.wait_seconds, queue.leaving, queue.leaving)
+    queue = formulas.with_patience(*rates, servers, waiting_seconds, right)
+    return formulas.long_run(load, servers, queue.wait_seconds, queue.leaving, queue.leaving)
 
 
 def marginal_use(
@@ -55,9 +53,10 @@ def marginal_use(
     It falls with the number of servers; a server is worth owning while this is at least its fixed
     price (section 6.4's "utilisation of the s-th server").
     """
-    whole = checked_servers(servers)
-    with_it = formulas.expected(policy, load, whole, waiting_seconds).rented_work
-    without = formulas.expected(policy, load, np.maximum(whole - 1, 0), waiting_seconds).rented_work
+    with_it, without = (
+        formulas.expected(policy, load, count, waiting_seconds).rented_work
+        for count in (servers, np.maximum(np.asarray(servers) - 1, 0))
+    )
     return load.offered * (without - with_it)
 
 
@@ -80,7 +79,8 @@ class WaitingFormula:
             self.servers,
             self.waiting_seconds,
             self.short_seconds,
-            formulas.Mispredicted(self.over, self.under),
+            self.over,
+            self.under,
         )
         steady = math.isfinite(float(found.wait_seconds))
         numbers = {**_numbers(found), "opportunity_cost": float(found.opportunity_cost)}

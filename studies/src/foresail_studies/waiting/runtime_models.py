@@ -19,9 +19,9 @@ from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import register
 from foresail.traces.workload import Workload
 from foresail_studies.declaring import declared
-from foresail_studies.renting.wait_models import DEPTH, SEED, scikit_learn
 from foresail_studies.study import GridPoint, Study, StudyParameters, log_of, points_at
 from foresail_studies.waiting import _shared as waiting
+from foresail_studies.waiting.wait_models import DEPTH, SEED, scikit_learn
 
 RUNTIME_MODELS: Final = ("linear", "forest", "svr", "network")
 _ORACLE: Final = "oracle"

@@ -22,13 +22,6 @@ from foresail.cloud.waiting.simulating import (
 from foresail.model.distribution import Floats
 from foresail.model.registry import register
 from foresail_studies.declaring import declared
-from foresail_studies.renting.metrics import WaitingMetrics, measured
-from foresail_studies.renting.wait_models import (
-    SEED,
-    boosted_waits,
-    forest_waits,
-    predicted_waits,
-)
 from foresail_studies.study import GridPoint, Measure, Study, points_at
 from foresail_studies.waiting import _shared as waiting
 from foresail_studies.waiting._shared import (
@@ -38,6 +31,12 @@ from foresail_studies.waiting._shared import (
     long_jobs_of,
     numbers_of,
     perturbed,
+)
+from foresail_studies.waiting.metrics import WaitingMetrics, measured
+from foresail_studies.waiting.wait_models import (
+    SEED,
+    forest_waits,
+    predicted_waits,
 )
 
 SPOT_PRICE: Final = 0.3
@@ -231,8 +230,7 @@ class ModelScore:
 
 _LEARN: Final[Mapping[str, Callable[[WaitRows], WaitModel]]] = {
     "linear": linear_waits,
-    "forest": lambda rows: forest_waits(rows, trees=30),
-    "boosting": lambda rows: boosted_waits(rows, trees=50),
+    "forest": forest_waits,
 }
 
 
@@ -275,15 +273,15 @@ _BASE_MINUTES: Final = 15.0
 @dataclass(frozen=True, slots=True)
 class VariantParameters(
     YearParameters,
-    quick="seeds=3 jobs=1000000 short_minutes=[5,15] models=[linear,forest]",
+    quick="seeds=3 jobs=1000000 short_minutes=[5,15]",
     minutes=(6, 90),
 ):
     """Parameters of ``waiting-variants``."""
 
     short_minutes: tuple[float, ...] = (5.0, 15.0, 30.0, 60.0)
     """Thresholds t, which figures go by."""
-    models: tuple[str, ...] = ("linear", "forest", "boosting")
-    """Models of waits: ``linear``, and, with scikit-learn, ``forest`` and ``boosting``."""
+    models: tuple[str, ...] = ("linear", "forest")
+    """Models of waits: ``linear``, and, with scikit-learn, ``forest``."""
 
 
 @register("study", "waiting-variants", parameters=VariantParameters)

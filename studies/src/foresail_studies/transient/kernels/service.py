@@ -10,16 +10,6 @@ from numpy.typing import NDArray
 
 from foresail.kernels.compile import bare_kernel, merged_part, part
 
-REQUESTS: Final = 0
-IN_FLIGHT: Final = 1
-AT_HANDOVER: Final = 2
-WITHOUT_MACHINE: Final = 3
-SERVED: Final = 4
-COUNTS: Final = 5
-"""Requests sent; those lost with their machine, sent to one on its way out, sent while there was
-none; and those that were answered."""
-
-
 _CLOSED: Final = 0
 _LEFT: Final = 1
 _GONE: Final = 2
@@ -37,18 +27,36 @@ class Chance(NamedTuple):
     """Exponential with mean 1."""
 
 
+class Clients(NamedTuple):
+    """Clients and the replicas that answer them; seconds."""
+
+    clients: int = 20
+    """Each sends as soon as it was answered."""
+    workers: int = 4
+    """Requests that one machine answers at once."""
+    hit_seconds: float = 0.012
+    miss_seconds: float = 0.040
+    """Mean time to answer from memory and from disk, exponentially distributed."""
+    in_memory: float = 1.0
+    """Share of requests that a machine answers from memory once it has run for long."""
+    warming_seconds: float = 20.0
+    """Time constant with which a new machine comes to that."""
+    retry_seconds: float = 0.001
+    """Until a client sends again after a failure."""
+
+
 @bare_kernel
 def serve_clients(
-    settings: NDArray[np.float64],
+    seconds: float,
+    of: Clients,
     current: NDArray[np.int64],
     outages: NDArray[np.float64],
     chance: Chance,
     ready: NDArray[np.float64],
     machines: NDArray[np.float64],
     latency: NDArray[np.float64],
-    counts: NDArray[np.int64],
-) -> None:
-    """Fill in the latencies of those that were answered, in order of sending, and the counts.
+) -> tuple[int, int]:
+    """Fill in the latencies of those that were answered, in order of sending.
 
     Every client sends to one of the machines in the balancer, waits for the answer and sends at
     once again; after a failure, somewhat later. A machine has some workers, which take its requests
@@ -56,49 +64,47 @@ def serve_clients(
     there rises to the warm share with a time constant. It ends when the time is over or
     ``latency`` is full.
 
-    ``settings`` are seconds: how long it lasts, a hit, a miss, the warm share, the time constant,
-    and until a client tries again. ``current`` has each machine's next outage, the end of its
-    outages, and one to work in; ``outages`` rows of when each closes, has left, is gone and is
-    back. ``ready`` is when each client sends next; ``machines`` has when each worker is free, and
-    since when the memory is cold.
+    ``current`` has each machine's next outage, the end of its outages, and one to work in;
+    ``outages`` rows of when each closes, has left, is gone and is back. ``ready`` is when each
+    client sends next; ``machines`` has when each worker is free, and since when the memory is cold.
+
+    Returns how many requests were sent, and how many answered: others are lost with their machine,
+    sent to one on its way out, or while there was none.
     """
-    seconds, hit_seconds, miss_seconds = settings[0], settings[1], settings[2]
-    warm_share, warming_seconds, retry_seconds = settings[3], settings[4], settings[5]
     workers = machines.shape[1] - 1
-    drawn = 0
-    while counts[SERVED] < latency.size:
+    requests = answered = drawn = 0
+    while answered < latency.size:
         client = _first_of(ready, ready.size)
         now = ready[client]
         if now >= seconds:
-            return
+            break
         inside = _note_inside(now, current, outages, machines)
-        counts[REQUESTS] += 1
+        requests += 1
         drawn = (drawn + 1) % chance.which.size
         if inside == 0:
-            counts[WITHOUT_MACHINE] += 1
-            ready[client] = now + retry_seconds
+            ready[client] = now + of.retry_seconds
             continue
         i = current[int(chance.which[drawn] * inside), 2]
         k = current[i, 0]
         goes = k < current[i, 1]
         if goes and now >= outages[k, _CLOSED]:
-            counts[AT_HANDOVER] += 1
-            ready[client] = now + retry_seconds
+            ready[client] = now + of.retry_seconds
             continue
         worker = _first_of(machines[i], workers)
         begin = max(now, machines[i, worker])
-        warm = warm_share * (1.0 - math.exp(-(begin - machines[i, workers]) / warming_seconds))
-        mean = hit_seconds if chance.hit[drawn] < warm else miss_seconds
+        for_long = 1.0 - math.exp(-(begin - machines[i, workers]) / of.warming_seconds)
+        hits = chance.hit[drawn] < of.in_memory * for_long
+        mean = of.hit_seconds if hits else of.miss_seconds
         end = begin + mean * chance.work[drawn]
         if goes and end > outages[k, _GONE]:
-            counts[IN_FLIGHT] += 1
             machines[i, worker] = outages[k, _GONE]
-            ready[client] = outages[k, _GONE] + retry_seconds
+            ready[client] = outages[k, _GONE] + of.retry_seconds
             continue
         machines[i, worker] = end
-        latency[counts[SERVED]] = end - now
-        counts[SERVED] += 1
+        latency[answered] = end - now
+        answered += 1
         ready[client] = end
+    return requests, answered
 
 
 @part

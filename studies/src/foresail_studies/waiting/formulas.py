@@ -19,8 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from foresail.kernels.compile import bare_kernel
 from foresail.model.distribution import Floats
-from foresail.model.errors import InputError, UnknownNameError, require_positive
-from foresail.model.registry import todays_name
 
 
 @bare_kernel
@@ -56,9 +54,8 @@ def blocking(servers: ArrayLike, offered: ArrayLike) -> Floats:
     ``servers`` are whole numbers, 0 or more; ``offered`` is arrival rate times mean service time, 0
     or more. They are broadcast.
     """
-    whole = checked_servers(servers)
-    load = checked_amount("offered load", offered)
-    whole, load = (np.array(each, order="C") for each in np.broadcast_arrays(whole, load))
+    both = np.broadcast_arrays(np.asarray(servers), np.asarray(offered, dtype=np.float64))
+    whole, load = (np.array(each, order="C") for each in both)
     lost = np.empty(load.shape)
     erlang_b(whole.ravel(), load.ravel(), lost.ravel())
     return lost
@@ -99,11 +96,11 @@ def with_patience(
 
     All are broadcast against each other.
     """
-    rate = checked_amount("arrivals per second", arrivals)
-    service = checked_amount("services per second", services)
-    whole = checked_servers(servers)
-    patience = checked_amount("waiting threshold", threshold_seconds)
-    joined = checked_share("joining", joining)
+    rate, service, patience, joined = (
+        np.asarray(each, dtype=np.float64)
+        for each in (arrivals, services, threshold_seconds, joining)
+    )
+    whole = np.asarray(servers)
     lost = blocking(whole, rate / service)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         capacity = whole * service
@@ -143,34 +140,6 @@ def lost_time(share: ArrayLike, seconds: ArrayLike) -> Floats:
         return np.where(part > 0.0, part * np.asarray(seconds, dtype=np.float64), 0.0)
 
 
-def checked_servers(servers: ArrayLike) -> NDArray[np.int64]:
-    """Whole numbers of servers."""
-    given = np.asarray(servers)
-    whole = given.astype(np.int64)
-    _refuse(given, (whole != given) | (whole < 0), "servers", "whole numbers, 0 or more")
-    return whole
-
-
-def checked_amount(name: str, values: ArrayLike) -> Floats:
-    """Numbers of 0 or more."""
-    given = np.asarray(values, dtype=np.float64)
-    _refuse(given, ~(given >= 0.0), name, "0 or more")
-    return given
-
-
-def checked_share(name: str, values: ArrayLike) -> Floats:
-    """Numbers from 0 to 1."""
-    given = np.asarray(values, dtype=np.float64)
-    _refuse(given, ~((given >= 0.0) & (given <= 1.0)), name, "a share from 0 to 1")
-    return given
-
-
-def _refuse(given: NDArray[np.generic], wrong: NDArray[np.bool_], name: str, expected: str) -> None:
-    if np.any(wrong):
-        first = given.ravel()[int(np.argmax(wrong.ravel()))]
-        raise InputError("out of range", field=name, value=first.item(), expected=expected)
-
-
 @dataclass(frozen=True, slots=True)
 class Load:
     """Arrivals, and the price of owning."""
@@ -181,28 +150,10 @@ class Load:
     fixed_price: float = 0.4
     """Price of a fixed server relative to the same on demand."""
 
-    def __post_init__(self) -> None:
-        require_positive(self, "arrivals_per_second", "services_per_second")
-        checked_amount("fixed_price", self.fixed_price)
-
     @property
     def offered(self) -> float:
         """Servers that would be busy on average if no job waited and none were missing."""
         return self.arrivals_per_second / self.services_per_second
-
-
-class Mispredicted(NamedTuple):
-    """Shares of predictions that are wrong, one way and the other.
-
-    For SWW they are of waits (``short_waits_wait``), for LJW of runtimes (``long_jobs_wait``); the
-    other policies predict nothing.
-    """
-
-    over: float = 0.0
-    under: float = 0.0
-
-
-ALL_RIGHT: Final = Mispredicted()
 
 
 class LongRunOutcome(NamedTuple):
@@ -224,14 +175,14 @@ class LongRunOutcome(NamedTuple):
 
 def all_jobs_wait(load: Load, servers: ArrayLike) -> LongRunOutcome:
     """AJW: every job waits for a fixed server (equations 6.1 and 6.2)."""
-    whole = checked_servers(servers)
+    whole = np.asarray(servers)
     wait = _queue_wait(whole, load.arrivals_per_second, load.services_per_second)
     return long_run(load, whole, wait, 0.0, 0.0)
 
 
 def no_jobs_wait(load: Load, servers: ArrayLike) -> LongRunOutcome:
     """NJW: a job that finds no free fixed server is rented one (equations 6.3 and 6.4)."""
-    whole = checked_servers(servers)
+    whole = np.asarray(servers)
     lost = blocking(whole, load.offered)
     return long_run(load, whole, 0.0, lost, lost)
 
@@ -240,7 +191,7 @@ def all_jobs_wait_up_to(
     load: Load, servers: ArrayLike, waiting_seconds: ArrayLike
 ) -> LongRunOutcome:
     """AJW-T: every job waits, and one that has waited for so long is rented a server (6.5-6.11)."""
-    whole = checked_servers(servers)
+    whole = np.asarray(servers)
     queue = with_patience(
         load.arrivals_per_second, load.services_per_second, whole, waiting_seconds
     )
@@ -267,13 +218,12 @@ def short_waits_wait(
     under
         Share of those that would wait too long, and are not predicted to: their wait times out.
     """
-    whole = checked_servers(servers)
-    wrong, blind = checked_share("over", over), checked_share("under", under)
-    threshold = checked_amount("waiting threshold", waiting_seconds)
+    whole = np.asarray(servers)
+    wrong, blind = (np.asarray(each, dtype=np.float64) for each in (over, under))
     queue = with_patience(
-        (1.0 - wrong) * load.arrivals_per_second, load.services_per_second, whole, threshold
+        (1.0 - wrong) * load.arrivals_per_second, load.services_per_second, whole, waiting_seconds
     )
-    vain = lost_time(blind * queue.leaving, threshold)
+    vain = lost_time(blind * queue.leaving, waiting_seconds)
     rented = wrong + (1.0 - wrong) * queue.leaving
     return long_run(load, whole, (1.0 - wrong) * (queue.wait_seconds + vain), rented, rented)
 
@@ -298,9 +248,9 @@ def long_jobs_wait(
     under
         Share of long jobs that are taken for short ones.
     """
-    whole = checked_servers(servers)
+    whole = np.asarray(servers)
     kinds = _split(load, short_seconds)
-    wrong_short, wrong_long = checked_share("over", over), checked_share("under", under)
+    wrong_short, wrong_long = (np.asarray(each, dtype=np.float64) for each in (over, under))
     short_fixed = kinds.short * wrong_short
     long_fixed = (1.0 - kinds.short) * (1.0 - wrong_long)
     fixed = short_fixed + long_fixed
@@ -333,8 +283,8 @@ def compound(
     The waits are those of exponential jobs with as high a load, threshold and wait scaled to long
     jobs' lower variability: near to simulation, which the printed form is not.
     """
-    whole = checked_servers(servers)
-    threshold = checked_amount("waiting threshold", waiting_seconds)
+    whole = np.asarray(servers)
+    threshold = np.asarray(waiting_seconds, dtype=np.float64)
     kinds = _split(load, short_seconds)
     share = 1.0 - kinds.short
     factor = (kinds.long_square / kinds.long_seconds**2) / 2.0
@@ -350,27 +300,16 @@ def compound(
     return long_run(load, whole, wait, kinds.short + share * queue.leaving, work)
 
 
-FORMULAS: Final[Mapping[str, tuple[Callable[..., LongRunOutcome], tuple[str, ...]]]] = {
-    "all-jobs-wait": (all_jobs_wait, ()),
-    "no-jobs-wait": (no_jobs_wait, ()),
-    "all-jobs-wait-threshold": (all_jobs_wait_up_to, ("waiting_seconds",)),
-    "short-waits-wait": (short_waits_wait, ("waiting_seconds", "over", "under")),
-    "long-jobs-wait": (long_jobs_wait, ("short_seconds", "over", "under")),
+_FORMULAS: Final[Mapping[str, tuple[Callable[..., LongRunOutcome], tuple[str, ...]]]] = {
+    "ajw": (all_jobs_wait, ()),
+    "njw": (no_jobs_wait, ()),
+    "ajw-t": (all_jobs_wait_up_to, ("waiting_seconds",)),
+    "sww": (short_waits_wait, ("waiting_seconds", "over", "under")),
+    "ljw": (long_jobs_wait, ("short_seconds", "over", "under")),
     "compound": (compound, ("short_seconds", "waiting_seconds")),
 }
 """The formula of each policy, and what it takes beside load and servers."""
-POLICIES: Final = tuple(FORMULAS)
-
-
-def full_name(policy: str) -> str:
-    """The long name of a policy that has a formula.
-
-    Raises ``UnknownNameError`` if there is no such policy.
-    """
-    name = todays_name("waiting policy", policy)
-    if name not in FORMULAS:
-        raise UnknownNameError("waiting policy", policy, POLICIES)
-    return name
+POLICIES: Final = tuple(_FORMULAS)
 
 
 def expected(
@@ -379,60 +318,22 @@ def expected(
     servers: ArrayLike,
     waiting_seconds: ArrayLike = np.inf,
     short_seconds: ArrayLike = 0.0,
-    wrong: Mispredicted = ALL_RIGHT,
+    over: float = 0.0,
+    under: float = 0.0,
 ) -> LongRunOutcome:
     """Result of the policy of this name.
 
-    Raises ``UnknownNameError`` if there is no such policy; ``InputError`` if an argument is out of
-    range, or predictions of the compound are to be wrong.
+    ``over`` and ``under`` are shares of wrong predictions, of waits for SWW and of runtimes for
+    LJW; the other policies predict nothing, or have no formula for it.
     """
-    name = full_name(policy)
-    formula, takes = FORMULAS[name]
-    if name == "compound" and any(wrong):
-        raise InputError(
-            "there is no formula for wrong predictions",
-            value=name,
-            expected="short-waits-wait or long-jobs-wait",
-        )
-    given = {"waiting_seconds": waiting_seconds, "short_seconds": short_seconds, **wrong._asdict()}
+    formula, takes = _FORMULAS[policy]
+    given = {
+        "waiting_seconds": waiting_seconds,
+        "short_seconds": short_seconds,
+        "over": over,
+        "under": under,
+    }
     return formula(load, servers, **{each: given[each] for each in takes})
-
-
-def cheapest_servers(
-    policy: str,
-    load: Load,
-    waiting_seconds: float = np.inf,
-    short_seconds: float = 0.0,
-    wrong: Mispredicted = ALL_RIGHT,
-) -> int:
-    """The number of fixed servers with the lowest price, among those with finite waits.
-
-    By bisection: the rented work is convex in the number of servers. Where nothing but short jobs
-    is rented whatever the servers (AJW, LJW), it is the fewest that can do the rest.
-
-    Raises ``InputError`` if a fixed server costs nothing: then more are never too many.
-    """
-    if load.fixed_price == 0.0:
-        raise InputError("out of range", field="fixed_price", value=0.0, expected="above 0")
-
-    def is_worth_it(servers: int) -> bool:
-        thresholds = waiting_seconds, short_seconds, wrong
-        both = np.array([servers - 1, servers])
-        fewer, here = expected(policy, load, both, *thresholds).rented_work
-        waits = expected(policy, load, servers - 1, *thresholds).wait_seconds
-        return bool(load.offered * (fewer - here) >= load.fixed_price or not np.isfinite(waits))
-
-    above = 1
-    while is_worth_it(above):
-        above *= 2
-    low = above // 2
-    while above - low > 1:
-        middle = (low + above) // 2
-        if is_worth_it(middle):
-            low = middle
-        else:
-            above = middle
-    return low
 
 
 class _Kinds(NamedTuple):
@@ -446,7 +347,7 @@ class _Kinds(NamedTuple):
 
 
 def _split(load: Load, short_seconds: ArrayLike) -> _Kinds:
-    limit = checked_amount("short threshold", short_seconds)
+    limit = np.asarray(short_seconds, dtype=np.float64)
     mean = 1.0 / load.services_per_second
     short = -np.expm1(-limit / mean)
     long_seconds = limit + mean

@@ -1,1 +1,0 @@
-"""Commands that appear below ``foresail cloud``: one file per command."""
