@@ -86,3 +86,26 @@ def course_of(log: Path, at: str | None) -> RunCourse | None:
         return None
     plan = PlanPart.from_snapshot(snapshot_at(records, at, log, "--moment"))
     return RunCourse(plan, waiting_by_reason(waits_by_reason(records)))
+
+
+def usual_moment(records: Sequence[Record], job_id: str, log: Path) -> float:
+    """The last moment of a log if a job has not started by then, else that of its submission.
+
+    Raises ``InputError`` if the log does not know the job.
+    """
+    from foresail.model.decision import Start
+    from foresail.model.event import Submitted
+    from foresail.record.records import EventTaken, Instructed
+
+    submitted: float | None = None
+    last, has_started = 0.0, False
+    for record in records:
+        last = max(last, getattr(record, "time", last))
+        match record:
+            case EventTaken(time=now, event=Submitted(job=job)) if job.job_id == job_id:
+                submitted = now
+            case Instructed(instruction=Start(job_id=started)) if started == job_id:
+                has_started = True
+    if submitted is None:
+        raise InputError("the log does not know this job", source=log, value=job_id)
+    return submitted if has_started else last

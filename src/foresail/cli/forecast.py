@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,11 +18,6 @@ from foresail.model.words import duration, from_now, percent
 
 if TYPE_CHECKING:
     from foresail.client.service_client import ServiceClient
-    from foresail.control.loop import Controller
-    from foresail.explain.forecast import Range
-    from foresail.explain.start_forecaster import StartForecaster
-    from foresail.record.records import Record
-    from foresail.scenario.scenario import Scenario
 
 
 def forecast(
@@ -68,6 +62,8 @@ def forecast(
     """
     del plugins  # they are loaded
     if job_id is not None and job_of_run is not None:
+        from foresail.cli._run_forecasts import changed_in_run, forecast_of_run
+
         of_service: dict[str, object] = {
             "--command": command,
             "--name": name,
@@ -80,7 +76,9 @@ def forecast(
         }
         refuse(of_service, "is asked of a service", "--at, --policy or --futures")
         if when_to_submit:
-            now, found = _tried_in_run(Path(job_id), job_of_run, at, policy, futures)
+            asks = changed_in_run(Path(job_id), job_of_run, at, policy, futures)
+            now = asks.made_seconds
+            found = _tried(asks.standing, asks.most_cpus, asks.expected)
             _show_tried(found, now, _by_day, as_json=as_json)
             if not as_json:
                 typer.echo(f"At {_by_day(now)} of the run, as are times with days.")
@@ -136,54 +134,6 @@ def _tried_of_service(
 
     now = {"cpus": cpus, "requested_time": limit, "submitted_in": 0.0, **changes}
     return _tried(now, most, then)
-
-
-def _tried_in_run(
-    run: Path, job_id: str, at: str | None, policy: str | None, futures: int | None
-) -> tuple[float, list[dict[str, Any]]]:
-    """Return seconds since the start of a run, and what was expected then of a job that waited.
-
-    Futures are those of a service's forecasts, with no jobs to come.
-    """
-    from foresail.explain.forecast import SCENARIOS
-    from foresail.explain.futures import stand_in_words
-    from foresail.explain.outlook import outlook_of
-
-    controller, forecaster, _, now, zero = _standing(run, job_id, at, policy)
-    pending = controller.state.pending_job(job_id)
-    if pending is None:
-        raise InputError("does not wait then", field="job", value=job_id, expected="one that does")
-    job, scenarios = pending.job, futures or SCENARIOS
-    stage, since = job.stages[0], job.submit_seconds
-
-    def then(each: Mapping[str, Any]) -> Any:
-        share = each["cpus"] / job.cpus
-        cpus, tasks = stage.request.cpus, round(stage.tasks * share)
-        if stage.tasks == 1:
-            cpus, tasks = cpus * share, 1
-        asked = replace(
-            job,
-            submit_seconds=now + each["submitted_in"] if each["submitted_in"] else since,
-            requested_seconds=each["requested_time"],
-            stages=(replace(stage, tasks=tasks, request=replace(stage.request, cpus=cpus)),),
-        )
-        outlook = outlook_of(controller, [asked])
-        known_as = replace(asked, requested_seconds=job.requested_seconds)
-        found = forecaster.forecast(outlook, scenarios=scenarios, alike={job_id: known_as})[job_id]
-        needed = forecaster.needed_seconds(known_as, now)
-        limit = math.inf if asked.requested_seconds is None else asked.requested_seconds
-        off = stand_in_words(outlook)
-        return {
-            "start": _quantiles(found.start, zero),
-            "end": _quantiles(found.end, zero),
-            "remarks": [] if off is None else [f"may be off: {off}"],
-            "overruns": float((needed >= limit).mean()),
-        }
-
-    standing = {"cpus": job.cpus, "requested_time": job.requested_seconds, "submitted_in": 0.0}
-    widest = max((each.total.cpus for each in controller.cluster.partitions), default=0.0)
-    most = widest if len(job.stages) == 1 else 0.0
-    return now - zero, _tried(standing, most, then)
 
 
 def _tried(
@@ -308,90 +258,3 @@ def _lines(answer: Mapping[str, Any], now: float, clock: Clock) -> Iterator[str]
     ):
         if answer.get(name):
             yield f"{words}: {percent(answer[name])}"
-
-
-def forecast_of_run(
-    run: Path, job_id: str, at: str | None, policy: str | None, futures: int | None
-) -> dict[str, Any]:
-    """The forecast of a job at a moment of a run, as the service answers.
-
-    Times are seconds since the run's start.
-
-    The moment is the log's last one; if the job has started by then, that of its submission.
-
-    Raises ``InputError`` if the log or the policy cannot be used, or the job does not wait then.
-    """
-    from foresail.cli.progress import doing
-    from foresail.explain.forecast import forecast_running
-    from foresail.explain.run_forecast import SCENARIOS, forecast_in_run
-
-    controller, forecaster, scenario, now, zero = _standing(run, job_id, at, policy)
-    told: dict[str, Any] = {"job_id": job_id, "made_seconds": now - zero}
-    running = controller.running.get(job_id)
-    if running is not None:
-        ahead = forecast_running([running], now, forecaster.draw)[job_id]
-        told |= {"end": _quantiles(ahead.end, zero), "overruns": ahead.overruns}
-        return {**told, "misses": ahead.misses}
-    scenarios = SCENARIOS if futures is None else futures
-    with doing(f"simulating {scenarios} futures") as entered:
-        found = forecast_in_run(
-            controller,
-            scenario,
-            job_id,
-            now,
-            forecaster.draw,
-            scenarios=scenarios,
-            watch=entered.watch,
-        )
-    told |= {"start": _quantiles(found.start, zero), "end": _quantiles(found.end, zero)}
-    return {**told, "never": found.never, "misses": found.misses}
-
-
-def _standing(
-    run: Path, job_id: str, at: str | None, policy: str | None
-) -> tuple[Controller, StartForecaster, Scenario, float, float]:
-    """Return how a run stood, what was learned by then, that moment and the start of the run."""
-    from foresail.cli import _moments as moments
-    from foresail.cli.progress import doing
-    from foresail.control.policy import parse_policy
-    from foresail.explain.run_forecast import controller_at, scenario_at
-    from foresail.explain.run_snapshot import extent_of
-    from foresail.record.log_text import read_log
-
-    log = moments.log_of(run)
-    with doing(f"reading {log.name}"):
-        records = list(read_log(log))
-        now = _usual_moment(records, job_id, log)
-        if at is not None:
-            now = moments.seconds_at(records, at, log, "--at")
-        decides = None if policy is None else parse_policy(policy)
-        before = moments.learned_before(run) if decides is None else None
-        scenario = replace(scenario_at(records, now, decides), learned_before=before)
-        controller, forecaster = controller_at(records, now, scenario)
-    return controller, forecaster, scenario, now, extent_of(records, log).zero_seconds
-
-
-def _quantiles(times: Range, zero: float) -> dict[str, float | None]:
-    """Seconds since then, as JSON has them: infinite ones are unknown."""
-    told = {"p10": times.low, "p50": times.median, "p90": times.high}
-    return {name: None if math.isinf(time) else time - zero for name, time in told.items()}
-
-
-def _usual_moment(records: Sequence[Record], job_id: str, log: Path) -> float:
-    """The last moment of a log if a job has not started by then, else that of its submission."""
-    from foresail.model.decision import Start
-    from foresail.model.event import Submitted
-    from foresail.record.records import EventTaken, Instructed
-
-    submitted: float | None = None
-    last, has_started = 0.0, False
-    for record in records:
-        last = max(last, getattr(record, "time", last))
-        match record:
-            case EventTaken(time=now, event=Submitted(job=job)) if job.job_id == job_id:
-                submitted = now
-            case Instructed(instruction=Start(job_id=started)) if started == job_id:
-                has_started = True
-    if submitted is None:
-        raise InputError("the log does not know this job", source=log, value=job_id)
-    return submitted if has_started else last

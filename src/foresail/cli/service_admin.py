@@ -95,9 +95,8 @@ def login(
 
     On the machine itself no login is needed for a service that root runs, nor for your own.
     """
-    from foresail.client.connection import Connection, is_socket, keep_connection
+    from foresail.client.connection import Connection, is_socket, keep_connection, token_in
     from foresail.client.service_client import ServiceClient
-    from foresail.model.documents import text_of
 
     if not address.startswith(("http://", "https://", "/")):
         raise InputError(
@@ -109,7 +108,7 @@ def login(
     if is_socket(address):
         token = ""
     elif token_file is not None:
-        token = text_of(token_file).strip()
+        token = token_in(token_file)
     elif sys.stdin.isatty():
         token = typer.prompt("token", hide_input=True).strip()
     else:

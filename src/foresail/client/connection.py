@@ -88,6 +88,11 @@ def _answers(path: Path) -> bool:
     return True
 
 
+def token_in(file: Path) -> str:
+    """The token that a file holds; raises ``InputError`` if it cannot be read."""
+    return text_of(file).strip()
+
+
 def keep_connection(connection: Connection) -> Path:
     """Keep address and token for later commands, readable by their owner alone."""
     path = connection_file()

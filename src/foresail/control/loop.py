@@ -9,9 +9,16 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, get_args
 
-from foresail.control.check import NOTHING_DECIDED, Verdict, check_decision
+from foresail.control.check import (
+    NOTHING_DECIDED,
+    Verdict,
+    blamed,
+    check_decision,
+    no_decision,
+    no_parts,
+    no_time,
+)
 from foresail.control.departures import Departures, earliest_begin
-from foresail.control.plug_ins import blamed, no_decision, no_time
 from foresail.control.step_log import StepLog
 from foresail.control.waiting_reasons import WaitingReasons
 from foresail.model.cluster import Cluster
@@ -27,7 +34,6 @@ from foresail.model.decision import (
     WakeAt,
     Withdraw,
 )
-from foresail.model.errors import InputError
 from foresail.model.event import (
     MAKES_ROOM,
     REQUEUED,
@@ -53,15 +59,13 @@ from foresail.model.event import (
     Unit,
     unit_of,
 )
-from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
 from foresail.model.protocols import Correction, Predictor, ReferenceSchedule, Scheduler
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation, RunningJob
-from foresail.record.beliefs import differ
 from foresail.record.job_life import JobHistory, JobState, PartsOfJob, Withdrawn
 from foresail.record.log_text import EventLog, NullLog
 from foresail.record.run_fold import Counters, RunFold
-from foresail.record.state import State
+from foresail.record.state import State, Visible
 
 
 def _ranked(*groups: Iterable[type[Event]]) -> Mapping[type[Event], int]:
@@ -238,11 +242,7 @@ class Controller:
 
     def _require_fit(self, has_parts: bool) -> None:
         if has_parts and not self.scheduler.starts_tasks:
-            raise InputError(
-                "jobs that have begun in parts cannot go on as a whole",
-                field="scheduler",
-                expected="one that starts tasks, as the one before did",
-            )
+            raise no_parts()
 
     def fork(
         self, scheduler: Scheduler, predictor: Predictor, correction: Correction
@@ -562,8 +562,8 @@ class Controller:
                 if pending.job.user in self._learned_of:
                     belief = self.predictor.refreshed(pending.job, self.now)
                     self.state.believe(pending.job.job_id, belief)
-                    if self._log is not None and differ(belief, pending.prediction):
-                        self._log.predicted(replaced(pending, prediction=belief))
+                    if self._log is not None:
+                        self._log.refreshed(pending, belief)
         self._learned_of.clear()
 
     def _withdraw(self, withdrawn: Iterable[Withdrawn]) -> None:
@@ -625,9 +625,10 @@ class Controller:
             state.falls_due(job_id, due)
         if self._learned_of:
             self._refresh_predictions()
-        free, running = self._visible()
+        visible = state.visible(None if self._frees_at_ends else self.now)
+        free, running = visible
         try:
-            decision = self._decide(free, running, touched)
+            decision = self._decide(visible, touched)
             verdict = check_decision(decision, state.startable, state.running, state.stopping, free)
         except (Exception, SystemExit) as error:
             raise blamed(self.scheduler, error, self.now) from error
@@ -658,14 +659,10 @@ class Controller:
         self._departures = departures if departures.are_known else None
         return departures
 
-    def _decide(
-        self,
-        free: FreeResources,
-        running: Sequence[RunningJob],
-        touched: Mapping[str, bool] | None,
-    ) -> Decision:
+    def _decide(self, visible: Visible, touched: Mapping[str, bool] | None) -> Decision:
         """Ask the scheduler; what it said before need not be kept."""
         state, departures = self.state, self._departures
+        free, running = visible
         self._reasons.of_pass = {}
         shown: Sequence[PendingJob] = state.startable_roster.listed()
         kept_back, leaving = _NO_REASONS, _NOTHING_LEAVES
@@ -720,23 +717,6 @@ class Controller:
             self._release(withdraw.job_id)
             self._leave_queue(withdraw.job_id)
             state.note_withdrawn(withdraw.job_id, withdraw.because)
-
-    def _visible(self) -> tuple[FreeResources, Sequence[RunningJob]]:
-        """Return what counts as free, and the running jobs that hold the rest."""
-        state = self.state
-        running: Sequence[RunningJob] = state.running_roster.listed()
-        if state.down or state.drained:
-            frees_nothing = state.free.frees_nothing
-            running = tuple(job for job in running if not frees_nothing(job.placement))
-        if self._frees_at_ends:
-            return state.free, running
-        gone = [job for job in running if job.expected_end_seconds <= self.now]
-        if not gone:
-            return state.free, running
-        free = state.free.copy()
-        for job in gone:
-            free.give_back(job.held, job.placement)
-        return free, tuple(job for job in running if job.expected_end_seconds > self.now)
 
     def _note_plan(self, decision: Decision) -> bool:
         """Keep the plan and the reasons of a pass; whether the job planned first is delayed."""

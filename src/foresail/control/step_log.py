@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from foresail.control.waiting_reasons import WaitingReasons
-from foresail.model.containers import Followed, Listed, quickly_made
+from foresail.model.containers import Followed, Listed, quickly_made, replaced
 from foresail.model.decision import (
     AlikeReasons,
     Decision,
@@ -18,13 +18,14 @@ from foresail.model.decision import (
     Refusal,
     alike,
 )
+from foresail.model.distribution import Distribution
 from foresail.model.event import Event
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import JobSize
 from foresail.model.protocols import CycleReport
 from foresail.model.view import PendingJob, Rejection, Reservation, RunningJob
 from foresail.record import records
-from foresail.record.beliefs import in_short, kept
+from foresail.record.beliefs import differ, in_short, kept
 from foresail.record.log_text import EventLog
 from foresail.record.plans import Changes
 from foresail.record.run_fold import RunFold
@@ -174,6 +175,11 @@ class StepLog:
         self._now = now
         for event in events:
             self._log.append(records.EventTaken(self._step, now, event))
+
+    def refreshed(self, pending: PendingJob, belief: Distribution) -> None:
+        """Log another belief about a job that waits, if it has other numbers."""
+        if differ(belief, pending.prediction):
+            self.predicted(replaced(pending, prediction=belief))
 
     def predicted(self, pending: PendingJob) -> None:
         """Log the belief about a pending job's runtime, from now on."""

@@ -19,14 +19,13 @@ import numpy as np
 from foresail.control.loop import Controller
 from foresail.control.policy import Policy, parse_policy
 from foresail.explain.forecast import Draw, WaitingForecast, ranges_of
-from foresail.explain.run_snapshot import misfit
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.errors import InputError
 from foresail.model.event import REQUEUED, NodeRemoved, Outcome
 from foresail.model.protocols import ProgressCallback
 from foresail.record.job_life import ImpossibleTransition, JobState
 from foresail.record.records import EventTaken, Manifest, PolicyChanged, Record
-from foresail.record.run_fold import folded
+from foresail.record.run_fold import folded, misfit
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions

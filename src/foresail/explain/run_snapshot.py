@@ -28,7 +28,7 @@ from foresail.record.records import (
     Solved,
     about,
 )
-from foresail.record.run_fold import RunFold
+from foresail.record.run_fold import RunFold, misfit
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,15 +258,6 @@ class _ReasonContext:
                     return Reason(reason.code, {**reason.numbers, "start": planned.start_seconds})
         current = self.moment.corrected(reason, pending)
         return None if current is reason else current
-
-
-def misfit(error: KeyError | ImpossibleTransition) -> InputError:
-    """The error of a fold (``foresail.record``) as one of the file that it was handed."""
-    return InputError(
-        f"the log does not fit together: {error}",
-        value=getattr(error, "job_id", error.args[0]),
-        expected="a whole event log",
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,18 +11,23 @@ from typing import Final
 
 from foresail.explain.chances import chance_of_start
 from foresail.explain.reason_words import NOT_ASKED, REASONS, end_words, reason_words
-from foresail.explain.run_snapshot import misfit
 from foresail.explain.story_threads import PlanTeller, TasksTeller, of_part
+from foresail.explain.story_words import (
+    answer_words,
+    elapsed,
+    margin_words,
+    place_words,
+    prediction_words,
+    submission_words,
+)
 from foresail.model.decision import (
     Instruction,
-    Placement,
     Preempt,
     Reason,
     ReasonCode,
     Start,
     Withdraw,
 )
-from foresail.model.distribution import Distribution
 from foresail.model.event import (
     Began,
     Cancelled,
@@ -36,10 +41,8 @@ from foresail.model.event import (
     unit_of,
 )
 from foresail.model.free_resources import Slowdowns
-from foresail.model.job import Job, StartConditions
-from foresail.model.preference import PlacementOption, Preference, PreferenceKind
-from foresail.model.view import Rejection, Reservation
-from foresail.model.words import by_whom, count, duration, memory_size, number
+from foresail.model.job import Job
+from foresail.model.words import by_whom, duration
 from foresail.record.beliefs import belief_of
 from foresail.record.job_life import ImpossibleTransition, JobState
 from foresail.record.log_text import LogClock
@@ -58,14 +61,11 @@ from foresail.record.records import (
     Sized,
     about,
 )
-from foresail.record.run_fold import RunFold
+from foresail.record.run_fold import RunFold, misfit
 from foresail.record.state import State
-from foresail.strl.tokens import listed
 
 _NEWS: Final = 0.25
 """By what share an expected runtime must change to be reported again."""
-
-_MOST_PLACES: Final = 8
 
 _IN_VAIN: Final = {
     EndedBecause.PREEMPTED: "Stopped",
@@ -124,23 +124,6 @@ def story(records: Iterable[Record], job_id: str, *, knows_others: bool = True) 
     lines = [line for record in records for line in teller.lines(record)]
     rest = (*teller.last_lines(), *teller.passed_over(math.inf))
     return Story(job_id, teller.start_unix_seconds, (*lines, *rest))
-
-
-def elapsed(seconds: float) -> str:
-    """Time since a start, to the second: ``0.4 s``, ``95 s``, ``21 min 40 s``, ``2 d 3 h 0 min``.
-
-    From a day on, to the minute.
-    """
-    if round(seconds) < 120:
-        return f"{seconds:.1f} s" if 0 < seconds < 10 and seconds % 1 else f"{round(seconds)} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days} d {hours} h {minutes} min"
-    if hours:
-        return f"{hours} h {minutes} min {rest} s"
-    return f"{minutes} min {rest} s"
 
 
 class _Teller:
@@ -249,7 +232,7 @@ class _Teller:
             case Predicted(job_id=self._job_id):
                 return self._of_belief(record)
             case ReservationAnswered(job_id=self._job_id, answer=answer):
-                return _of_answer(answer, record.time)
+                return answer_words(answer, record.time)
             case ReasonsChanged(reasons=reasons, time=now):
                 reason = reasons.reason(self._job_id)
                 return None if reason is None else self._of_reason(reason, now)
@@ -275,14 +258,14 @@ class _Teller:
         """Return the belief; later only if that is quite another one."""
         if self._told_mean is None:
             self._told_mean = record.mean_seconds
-            return _of_prediction(record) + self._if_started(belief_of(record), record.time)
+            return prediction_words(record) + self._if_started(record)
         if abs(record.mean_seconds - self._told_mean) < _NEWS * self._told_mean:
             return None
         self._told_mean = record.mean_seconds
-        return f"Meanwhile something else is believed. {_of_prediction(record)}"
+        return f"Meanwhile something else is believed. {prediction_words(record)}"
 
-    def _if_started(self, belief: Distribution, now: float) -> str:
-        chance = chance_of_start(self._known, belief, now)
+    def _if_started(self, record: Predicted) -> str:
+        chance = chance_of_start(self._known, belief_of(record), record.time)
         if chance is None:
             return ""
         return (
@@ -308,7 +291,7 @@ class _Teller:
             case Submitted(job=job) if job.job_id == self._job_id:
                 self._is_asked = False
                 self._tasks.submitted(job)
-                return _of_submission(job)
+                return submission_words(job)
             case Ended(outcome=outcome) if outcome.job_id == self._job_id:
                 self._is_asked = False
                 self._reason = None
@@ -354,7 +337,7 @@ class _Teller:
             )
         job = self._known
         deadline = job.deadline_seconds
-        margin = "" if deadline is None else _margin(deadline - outcome.end_seconds)
+        margin = "" if deadline is None else margin_words(deadline - outcome.end_seconds)
         words = end_words(outcome, job, self._state.cancelled.get(self._job_id, ""))
         why = "" if words is None else f": {words}"
         return f"Ended ({outcome.ended_because}{why}) after running for {ran}{margin}."
@@ -382,7 +365,7 @@ class _Teller:
                 self._reason = None
                 chance = self._at_start(instruction, now)
                 sentence = (
-                    f"Started{again} after {waited} of waiting: {_places(placement)}{chance}."
+                    f"Started{again} after {waited} of waiting: {place_words(placement)}{chance}."
                 )
                 return self._tasks.started(instruction, sentence, now)
             case Preempt() if self._job_id in self._state.cancelled:
@@ -396,124 +379,3 @@ class _Teller:
             case Withdraw(because=because):
                 return f"Withdrawn: {because}."
         return None
-
-
-def _margin(seconds: float) -> str:
-    """Describe whether a deadline was met, and by how much."""
-    if seconds >= 0:
-        return f", {duration(seconds)} before its deadline"
-    return f", {duration(-seconds)} after its deadline"
-
-
-def _where(preference: Preference) -> str:
-    names = ", ".join(preference.names)
-    match preference.kind:
-        case PreferenceKind.PARTITION:
-            return f"in {names}"
-        case PreferenceKind.ATTRIBUTE:
-            return f"on nodes with {names}"
-        case PreferenceKind.SAME:
-            return f"with all tasks in one {names}"
-        case PreferenceKind.SPREAD:
-            return f"with no two tasks in one {names}"
-
-
-def _of_submission(job: Job) -> str:
-    user = "" if job.user is None else f" by {job.user}"
-    limit = (
-        "no time limit"
-        if job.requested_seconds is None
-        else f"a limit of {duration(job.requested_seconds)}"
-    )
-    after = _of_conditions(job)
-    deadline = (
-        ""
-        if job.deadline_seconds is None
-        else f", a deadline in {duration(job.deadline_seconds - job.submit_seconds)}"
-    )
-    best = ""
-    if job.preference is not None and job.preference.slowdown > 1:
-        best = (
-            f" It runs best {_where(job.preference)}, and {job.preference.slowdown:g} times as "
-            "long elsewhere."
-        )
-    if job.options:
-        told = "; or ".join(_of_option(each, job.tasks) for each in job.options)
-        best = f" By its own STRL it runs {told}."
-    total = job.total
-    asked = [] if job.tasks == job.cpus else [count(job.tasks, "task")]
-    asked.append(count(total.cpus, "cpu"))
-    if total.memory_bytes:
-        asked.append(f"{memory_size(total.memory_bytes)} of memory")
-    if total.gpus:
-        asked.append(count(total.gpus, "gpu"))
-    return f"Submitted{user}: {', '.join(asked)}, {limit}{deadline}{after}.{best}"
-
-
-def _of_conditions(job: Job) -> str:
-    """Describe the conditions that a job sets itself."""
-    conditions = job.conditions or StartConditions()
-    otherwise = {job_id for each in conditions.dependencies for job_id in each.job_ids}
-    told = [each for each in job.after if each not in otherwise]
-    told += [":".join((each.kind, *each.job_ids)) for each in conditions.dependencies]
-    after = f", to run after {', '.join(told)}" if told else ""
-    if conditions.singleton:
-        after += ", after all before it of its name"
-    if conditions.begin_seconds is not None:
-        after += f", to begin {duration(job.eligible_seconds - job.submit_seconds)} later"
-    if conditions.most_at_once is not None:
-        after += f", {conditions.most_at_once} of its array at once"
-    return after + (", once only" if conditions.once else "")
-
-
-def _of_option(option: PlacementOption, tasks: int) -> str:
-    most = "at most " if sum(part.tasks for part in option.parts) > tasks else ""
-    where = " and ".join(
-        f"{most}{count(part.tasks, 'task')} on {listed(part.nodes)}" for part in option.parts
-    )
-    longer = f", {option.slowdown:g} times as long" if option.slowdown > 1.0 else ""
-    starts = [f"{number(value)} from {duration(start)} on" for start, value in option.starts]
-    shown = ", ".join(starts[:_MOST_PLACES])
-    more = f", and {len(starts) - _MOST_PLACES} more" if len(starts) > _MOST_PLACES else ""
-    return f"with {where}{longer}, worth {shown}{more}"
-
-
-def _places(placement: Placement) -> str:
-    """Describe where tasks run: by node, or where these are many, by partition."""
-    named = placement.places
-    if len(named) <= _MOST_PLACES:
-        return ", ".join(f"{count(tasks, 'task')} on {place}" for place, tasks in named)
-    tasks = sum(tasks for _, tasks in named)
-    partitions = placement.tasks_by_partition
-    where = ", ".join(f"{tasks:,} in {place}" for place, tasks in partitions[:_MOST_PLACES])
-    if len(partitions) > _MOST_PLACES:
-        where += f" and in {count(len(partitions) - _MOST_PLACES, 'further partition')}"
-    places = "nodes" if placement.tasks_by_node else "partitions"
-    return f"{count(tasks, 'task')} on {len(named):,} {places}, {where}"
-
-
-def _of_answer(answer: Reservation | Rejection, now: float) -> str:
-    match answer:
-        case Reservation(start_seconds=start, end_seconds=end, containers=containers):
-            return (
-                f"Reservation accepted: {count(containers, 'container')} for "
-                f"{duration(end - start)}, from {duration(max(start - now, 0.0))} after now."
-            )
-        case Rejection(because=because):
-            return f"Reservation rejected: {because}."
-
-
-def _of_prediction(belief: Predicted) -> str:
-    planned = (
-        ""
-        if belief.planned_seconds == belief.mean_seconds
-        else f"; planned with {duration(belief.planned_seconds)}"
-    )
-    if belief.low_seconds == belief.high_seconds:
-        return f"Expected to run for {duration(belief.mean_seconds)}{planned}."
-    middle, mean = duration(belief.median_seconds), duration(belief.mean_seconds)
-    average = "" if middle == mean else f" ({mean} on average)"
-    return (
-        f"Expected to run for {middle}{average}, with 80 % probability between "
-        f"{duration(belief.low_seconds)} and {duration(belief.high_seconds)}{planned}."
-    )

@@ -18,8 +18,8 @@ from dataclasses import replace
 from types import FrameType
 from typing import Final, Self
 
+from foresail.control.check import nothing_starts
 from foresail.control.loop import Controller
-from foresail.control.plug_ins import nothing_starts
 from foresail.live.run_clock import MachineClocks, RunClock
 from foresail.live.run_directory import LearnedFile, RunHistory
 from foresail.live.run_log import FollowedLog

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Start, Withdraw
+from foresail.model.errors import InputError
 from foresail.model.event import (
     MAKES_ROOM,
     REQUEUED,
@@ -45,7 +46,7 @@ from foresail.record.beliefs import (
     is_alike,
     teach,
 )
-from foresail.record.job_life import JobHistory, JobState, Withdrawn
+from foresail.record.job_life import ImpossibleTransition, JobHistory, JobState, Withdrawn
 from foresail.record.plans import PlanFold
 from foresail.record.records import (
     Corrected,
@@ -110,6 +111,15 @@ def folded(records: Iterable[Record], compares_with: Scheduler | None = None) ->
         if isinstance(record, Forgotten):
             fold.forget(record.job_ids)
     return fold
+
+
+def misfit(error: KeyError | ImpossibleTransition) -> InputError:
+    """The error of a fold as one of the file that it was handed."""
+    return InputError(
+        f"the log does not fit together: {error}",
+        value=getattr(error, "job_id", error.args[0]),
+        expected="a whole event log",
+    )
 
 
 class RunFold:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import copy
 import heapq
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from itertools import chain, islice
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from foresail.model.changing_nodes import changed, without
 from foresail.model.cluster import Cluster, Resources
@@ -68,6 +68,13 @@ _COPIED: Final = (
     *("not_started", "_living", "_requeued", "_line"),
 )
 """What a copy has of its own that holds nothing that changes."""
+
+
+class Visible(NamedTuple):
+    """Room that counts as free, and the running jobs that hold the rest."""
+
+    free: FreeResources
+    running: Sequence[RunningJob]
 
 
 class State:
@@ -218,6 +225,25 @@ class State:
             or self.too_wide.get(job_id)
             or self.held_back.get(job_id)
         )
+
+    def visible(self, now: float | None) -> Visible:
+        """Return what counts as free, and the running jobs that hold the rest.
+
+        What should have ended by ``now`` (seconds) holds nothing; with None all that runs does.
+        """
+        free = self.free
+        running: Sequence[RunningJob] = self.running_roster.listed()
+        if self.down or self.drained:
+            running = tuple(job for job in running if not free.frees_nothing(job.placement))
+        if now is None:
+            return Visible(free, running)
+        gone = [job for job in running if job.expected_end_seconds <= now]
+        if not gone:
+            return Visible(free, running)
+        free = free.copy()
+        for job in gone:
+            free.give_back(job.held, job.placement)
+        return Visible(free, tuple(job for job in running if job.expected_end_seconds > now))
 
     def pending(self) -> list[PendingJob]:
         """All pending jobs, whatever they wait for, by arrival."""

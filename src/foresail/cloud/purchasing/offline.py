@@ -130,7 +130,7 @@ Row = tuple[str, Floats, Floats, Floats]
 """An option, and by month (shape (months,)): hours used and idle, cost."""
 
 
-def month_table(rows: Iterable[Row]) -> pl.DataFrame:
+def _month_table(rows: Iterable[Row]) -> pl.DataFrame:
     """``month``, ``option``, ``used_hours``, ``idle_hours`` and ``cost`` of some options."""
     return pl.concat(
         pl.DataFrame(
@@ -193,7 +193,7 @@ def settled(
     def monthly(by_slot: Floats) -> Floats:
         return np.bincount(month, by_slot).astype(np.float64)
 
-    return month_table(
+    return _month_table(
         (option, monthly(used), monthly(idle), monthly(cost)) for option, used, idle, cost in rows
     )
 

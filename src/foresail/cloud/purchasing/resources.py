@@ -98,7 +98,7 @@ def resources_of(
     Raises ``InputError`` if jobs ask for GPUs and there are none, or no price of them is known.
     """
     prices = resource_prices(catalogue)
-    check_gpus(jobs, catalogue, prices)
+    _check_gpus(jobs, catalogue, prices)
     held = [
         (catalogue.find(each.instance).instance, each.count, hours_left(each, catalogue))
         for each in running_commitments(catalogue)
@@ -144,7 +144,7 @@ def gpu_ratios(jobs: BoughtJobs, resources: Sequence[Resource]) -> tuple[float, 
     return cores, gib
 
 
-def check_gpus(jobs: BoughtJobs, catalogue: PriceCatalogue, prices: ResourcePrices) -> None:
+def _check_gpus(jobs: BoughtJobs, catalogue: PriceCatalogue, prices: ResourcePrices) -> None:
     """Refuse prices that have none of GPUs apart from cores, for jobs that ask for some."""
     asking = int((jobs.gpus > 0.0).sum())
     if not asking or (prices.gpu_per_hour is not None and _plain(catalogue)):

@@ -91,7 +91,7 @@ def catalogue_of_rows(
     )
 
 
-def catalogue_of_document(source: str, document: Mapping[str, object]) -> PriceCatalogue:
+def _catalogue_of_document(source: str, document: Mapping[str, object]) -> PriceCatalogue:
     """The catalogue that a TOML or JSON document describes.
 
     Headings ``name``, ``currency``, ``date``, ``provider``, ``region``, ``source``; a list
@@ -277,7 +277,7 @@ class PriceDocument(PriceSource):
 
     def catalogue(self, reference: Reference) -> PriceCatalogue:
         """The prices."""
-        return catalogue_of_document(reference.text, _parsed(reference))
+        return _catalogue_of_document(reference.text, _parsed(reference))
 
 
 def _parsed(reference: Reference) -> dict[str, Any]:

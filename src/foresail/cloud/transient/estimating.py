@@ -126,7 +126,7 @@ def realised(history: JointHistory, planned: CapacityPlan) -> Realised:
     )
 
 
-def require_markets(history: JointHistory, planned: CapacityPlan) -> None:
+def _require_markets(history: JointHistory, planned: CapacityPlan) -> None:
     """Refuse a history that does not have a market of a plan."""
     for each in planned.rented:
         if each.type.name not in history.names:
@@ -240,6 +240,6 @@ def shuffled_availability(
 
 def _capacities(history: JointHistory, planned: CapacityPlan) -> NDArray[np.float64]:
     """Capacity that a plan rents of each type of a history; shape (types,)."""
-    require_markets(history, planned)
+    _require_markets(history, planned)
     capacity = {each.type.name: each.capacity for each in planned.rented}
     return np.array([capacity.get(name, 0.0) for name in history.names])

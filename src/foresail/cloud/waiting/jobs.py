@@ -232,7 +232,7 @@ def rents(requests: Requests, family: Sequence[RentedType]) -> Floats:
         raise InputError("there is no machine to rent", expected="at least one type")
     asks = requests.gpus > 0.0
     if asks.any() and not any(kind.gpus for kind in family):
-        raise no_gpus(requests.jobs_with_gpus)
+        raise _no_gpus(requests.jobs_with_gpus)
     price = np.full(requests.cores.size, np.inf)
     for kind in family:
         holds = requests.within(kind.cores, kind.memory_bytes, kind.gpus)
@@ -274,7 +274,7 @@ def usual_hour_value(jobs: TraceJobs, family: Sequence[RentedType]) -> float:
     return USUAL_SHARE * float(rents(requests, family)[requests.of_job].mean())
 
 
-def no_gpus(jobs: int) -> InputError:
+def _no_gpus(jobs: int) -> InputError:
     """So many jobs ask for gpus, and nothing on offer has any."""
     return InputError(
         "no machine on offer has gpus",

@@ -222,13 +222,13 @@ def write_analysis(logs: Sequence[Analysed], folder: Path, command: str | None =
     tables = {figure.name: figure.table for figure in figures}
     for name, parts in _tables(logs).items():
         tables.setdefault(name, pl.concat(parts, how="diagonal_relaxed"))
-    tables |= {"scalars": scalars_table(logs), "characteristics": characteristics_table(logs)}
+    tables |= {"scalars": _scalars_table(logs), "characteristics": _characteristics_table(logs)}
     styles = log_styles([log.log for log in logs])
     page = analysis_page(logs, styles, figures, command)
     write_page(folder / "report.html", page, tables)
 
 
-def scalars_table(logs: Sequence[Analysed]) -> pl.DataFrame:
+def _scalars_table(logs: Sequence[Analysed]) -> pl.DataFrame:
     """Every number of every finding: log, analysis, scalar, value."""
     rows = [
         (log.log, found.name, name, float(value))
@@ -246,7 +246,7 @@ def scalars_table(logs: Sequence[Analysed]) -> pl.DataFrame:
     return pl.DataFrame(rows, columns, orient="row")
 
 
-def characteristics_table(logs: Sequence[Analysed]) -> pl.DataFrame:
+def _characteristics_table(logs: Sequence[Analysed]) -> pl.DataFrame:
     """A row per characteristic and log, the study's verdicts on its platforms among them."""
     rows: list[tuple[str, str, str, float | None, str | None]] = []
     for each, cells in compared(logs):

@@ -62,13 +62,13 @@ from foresail.traces.facts import Provenance
 from foresail.traces.schedule import Schedule
 
 
-def odd_words(provenance: Provenance) -> str:
+def _odd_words(provenance: Provenance) -> str:
     """Say what is odd, to be said before any figure; empty where nothing is."""
     said = (f"<p class='lead'>Odd: {as_html(each.words)}.</p>" for each in provenance.findings)
     return "".join(said)
 
 
-def provenance_section(provenance: Provenance) -> str:
+def _provenance_section(provenance: Provenance) -> str:
     """Version, source and reader, and a table of what was done to the source's rows."""
     rows = [
         row(
@@ -111,7 +111,7 @@ def page(
     drawn += [] if course is None else course.figures
     body = [
         f"<header><h1>{as_html(title)}</h1><p class='situation'>{as_html(situation(view))}</p>",
-        "" if provenance is None else odd_words(provenance),
+        "" if provenance is None else _odd_words(provenance),
         _paragraphs([verdict]) if verdict else "",
         _words(view),
         "</header>",
@@ -121,7 +121,7 @@ def page(
         "" if course is None else course.html(command),
         _coverage_section(view),
         _movers_section(view),
-        "" if provenance is None else provenance_section(provenance),
+        "" if provenance is None else _provenance_section(provenance),
         "</main>",
         _footer(view, command),
     ]

@@ -178,14 +178,14 @@ _BETWEEN: Final = plot_of(
 def figures(view: EvaluationView) -> tuple[Figure | MissingFigure, ...]:
     """All pictures of the report, in the order in which they are shown."""
     return (
-        reliability_diagram(view),
-        coverage_by_stretch(view),
-        error_deciles(view),
-        learning_curves(view),
+        _reliability_diagram(view),
+        _coverage_by_stretch(view),
+        _error_deciles(view),
+        _learning_curves(view),
     )
 
 
-def reliability_diagram(view: EvaluationView) -> Figure | MissingFigure:
+def _reliability_diagram(view: EvaluationView) -> Figure | MissingFigure:
     """Stated against observed shares, and how many truths lie between two stated levels."""
     title = "Do the stated probabilities hold?"
     findings, stated, between = [], [], []
@@ -225,7 +225,7 @@ def reliability_diagram(view: EvaluationView) -> Figure | MissingFigure:
     )
 
 
-def error_deciles(view: EvaluationView) -> Figure | MissingFigure:
+def _error_deciles(view: EvaluationView) -> Figure | MissingFigure:
     """Share of jobs by estimate error in the study's buckets, the tail named."""
     title = "How far off are the estimates?"
     if not view.first.errors.jobs:
@@ -268,7 +268,7 @@ def error_deciles(view: EvaluationView) -> Figure | MissingFigure:
     )
 
 
-def coverage_by_stretch(view: EvaluationView) -> Figure | MissingFigure:
+def _coverage_by_stretch(view: EvaluationView) -> Figure | MissingFigure:
     """The share of truths inside each stated range by stretch of submission, a panel per range."""
     title = "Do the ranges hold all the time?"
     stating = [i for i in range(len(view.told)) if view.has_ranges(i)]
@@ -295,7 +295,7 @@ def coverage_by_stretch(view: EvaluationView) -> Figure | MissingFigure:
     return _by_stretch(view, "coverage", title, findings, panels, note)
 
 
-def learning_curves(view: EvaluationView) -> Figure | MissingFigure:
+def _learning_curves(view: EvaluationView) -> Figure | MissingFigure:
     """Share within a factor of two, CRPS over the mean, and width of ranges, over time."""
     findings = []
     for i, (style, curve) in enumerate(zip(view.styles, view.curves, strict=True)):

@@ -34,7 +34,7 @@ from foresail.reports.plan.view import PlanView, chance_words, solver_words
 _MOST_ROWS: Final = 100
 
 
-def waiting_table(view: PlanView) -> pl.DataFrame:
+def _waiting_table(view: PlanView) -> pl.DataFrame:
     """A row per waiting job, in order of submission; times in seconds from the run's start."""
     moment, zero = view.moment, view.moment.zero_seconds
     texts: dict[str, Callable[[WaitingJob], str | None]] = {
@@ -71,12 +71,12 @@ def in_order(view: PlanView) -> list[WaitingJob]:
     )
 
 
-def moment_sections(view: PlanView, command: str | None) -> str:
+def _moment_sections(view: PlanView, command: str | None) -> str:
     """HTML: which jobs wait and why, and what the solver believed."""
-    return _waiting_section(view, command) + solver_section(view)
+    return _waiting_section(view, command) + _solver_section(view)
 
 
-def solver_section(view: PlanView) -> str:
+def _solver_section(view: PlanView) -> str:
     """HTML: what the solver believed of the last plan."""
     words = solver_words(view.moment.solved)
     return (
@@ -176,12 +176,12 @@ class PlanPart:
     @property
     def tables(self) -> dict[str, pl.DataFrame]:
         """The numbers by the stem of their file."""
-        return {self.figure.name: self.figure.table, "waiting": waiting_table(self.view)}
+        return {self.figure.name: self.figure.table, "waiting": _waiting_table(self.view)}
 
     def html(self, command: str | None) -> str:
         """All sections of the moment."""
         picture = section(self.figure, key_of(self.figure), command)
-        return picture + moment_sections(self.view, command)
+        return picture + _moment_sections(self.view, command)
 
 
 @dataclass(frozen=True)

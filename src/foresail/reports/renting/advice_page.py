@@ -297,7 +297,7 @@ def frontier_figure(advice: Advice, prices: PriceCatalogue) -> Figure:
         curves,
         Axis("mean wait", "duration", log=True, room=2.0),
         Axis(f"cost, {prices.currency} a month"),
-        table=tried_table(advice),
+        table=_tried_table(advice),
         note="A line joins what was tried of a rule that is neither dearer nor slower than the "
         "rest of it; waits below a second are drawn there."
         + (" Band: 90 % range." if advice.futures.informative else ""),
@@ -311,7 +311,7 @@ def frontier_figure(advice: Advice, prices: PriceCatalogue) -> Figure:
     return replace(figure, traces=traces)
 
 
-def tried_table(advice: Advice) -> pl.DataFrame:
+def _tried_table(advice: Advice) -> pl.DataFrame:
     """A row for all that was tried."""
     of_result = ("p95_wait_seconds", "waiting_jobs", "rented_jobs", "rented_work", "utilisation")
     rows = []

@@ -18,7 +18,7 @@ from foresail.reports.renting.page import CloudPage, Column, NumbersTable, numbe
 from foresail.reports.style import named_styles
 
 
-def saving_figure(answer: GreenAnswer, asked: GreenCircumstances) -> Figure:
+def _saving_figure(answer: GreenAnswer, asked: GreenCircumstances) -> Figure:
     """CO2 saved against the mean delay, with runtimes known and believed."""
     kinds: dict[str, Sequence[GreenMetrics]] = {
         "runtimes known": [point.known for point in answer.points]
@@ -53,13 +53,13 @@ def saving_figure(answer: GreenAnswer, asked: GreenCircumstances) -> Figure:
         curves,
         Axis("mean delay", "duration"),
         Axis("CO2 saved", "share"),
-        table=points_table(answer),
+        table=_points_table(answer),
         note="A point for each patience, which stands beside it."
         + (" Band: 95 % range." if answer.blocks else ""),
     )
 
 
-def day_figure(course: GreenCourse, asked: GreenCircumstances) -> Figure:
+def _day_figure(course: GreenCourse, asked: GreenCircumstances) -> Figure:
     """Means by hour of the day over those of the log: of the intensity, and of cores at work."""
     hours, length = np.arange(24.0), np.diff(course.edges_seconds)
     lines = {
@@ -130,7 +130,7 @@ def patiences_table(answer: GreenAnswer, asked: GreenCircumstances) -> NumbersTa
         "Patience: the longest that a job may be put off. Most cores: in use at once at most."
         + (" Range: weeks (or days) of the log drawn anew, of what is believed." if sure else ""),
     )
-    return replace(found, table=points_table(answer))
+    return replace(found, table=_points_table(answer))
 
 
 def _saved_range(point: GreenPoint) -> str:
@@ -140,7 +140,7 @@ def _saved_range(point: GreenPoint) -> str:
     return f"{percent(low)}–{percent(high)}"
 
 
-def points_table(answer: GreenAnswer) -> pl.DataFrame:
+def _points_table(answer: GreenAnswer) -> pl.DataFrame:
     """A row for each patience."""
     return pl.DataFrame([_numbers(point) for point in answer.points], infer_schema_length=None)
 
@@ -330,8 +330,8 @@ def green_page(answer: GreenAnswer, asked: GreenCircumstances) -> CloudPage:
         sentences=sentences(answer, asked),
         parts=[
             patiences_table(answer, asked),
-            saving_figure(answer, asked),
-            day_figure(answer.course, asked),
+            _saving_figure(answer, asked),
+            _day_figure(answer.course, asked),
         ],
         notes=notes(answer, asked),
     )

@@ -54,7 +54,7 @@ def costs_table(answer: PurchaseAnswer) -> NumbersTable:
         columns,
         f"Over {period(report.hours)}. “Optimum” knew the future and bought any amounts: a bound. "
         "The advice: the mean over drawn futures of the first year, and its 5 % and 95 % "
-        f"quantiles{of_counted(report)}."
+        f"quantiles{_of_counted(report)}."
         f"{ending if any(each.until for each in report.commitments) else ''}",
     )
 
@@ -108,7 +108,7 @@ def advice_table(answer: PurchaseAnswer) -> NumbersTable:
 
 def options_table(report: MixReport) -> NumbersTable:
     """Tabulate which options the optimum uses."""
-    unit = counted_unit(report)
+    unit = _counted_unit(report)
     found = numbers_table(
         "options",
         "Which options does the optimum use?",
@@ -310,7 +310,7 @@ def _advice(answer: PurchaseAnswer, plan: RiskPlan) -> str:
     return (
         f"{_owned(report)}{_to_reserve(answer)}: {percent(share)} of what renting everything "
         f"on demand costs in the first year (90 % of futures: {percent(low)} to "
-        f"{percent(high)}{of_counted(report)}), {money(yearly, report)} a year."
+        f"{percent(high)}{_of_counted(report)}), {money(yearly, report)} a year."
     )
 
 
@@ -417,11 +417,11 @@ def period(hours: float) -> str:
     return count(round(years), "year") if whole else duration(hours * 3600.0)
 
 
-def counted_unit(report: MixReport) -> str:
+def _counted_unit(report: MixReport) -> str:
     """One of what is counted: a core or a GPU."""
     return report.counted.removesuffix("s")
 
 
-def of_counted(report: MixReport) -> str:
+def _of_counted(report: MixReport) -> str:
     """Say which resource a figure is of, where there are several."""
     return f", of {report.counted}" if len(report.plans) > 1 else ""

@@ -95,14 +95,14 @@ def transient_page(answer: TransientAnswer) -> CloudPage:
         sentences=sentences(answer),
         parts=[
             *plan_tables(planned),
-            capacity_figure(answer.offers, _named(planned)),
+            _capacity_figure(answer.offers, _named(planned)),
             frontier_figure(answer.frontier),
             *([windows_table(answer.windows)] if answer.windows else []),
-            *([together_table(answer.together)] if answer.together else []),
+            *([_together_table(answer.together)] if answer.together else []),
         ],
         notes=[
             *notes,
-            how_types_fail(answer.offers),
+            _how_types_fail(answer.offers),
             "Prices and availabilities are as they were given."
             if answer.realised is None
             else "Prices are means over the time that was learned from.",
@@ -185,7 +185,7 @@ def how_often(short: float, checked: Mapping[str, float]) -> str:
     )
 
 
-def how_types_fail(offers: Offers) -> str:
+def _how_types_fail(offers: Offers) -> str:
     """Return whether types are taken to fail together, in words."""
     if offers.shocks is None:
         return "Types are taken to fail independently of each other."
@@ -289,7 +289,7 @@ def _tiers_table(planned: TieredPlan) -> NumbersTable:
     )
 
 
-def together_table(pairs: Sequence[tuple[str, str, float]]) -> NumbersTable:
+def _together_table(pairs: Sequence[tuple[str, str, float]]) -> NumbersTable:
     """Tabulate which of the plan's markets were up and down together; the CSV file has all."""
     columns: list[Column[tuple[str, str, float]]] = [
         Column("market", "market", lambda pair: pair[0]),
@@ -381,7 +381,7 @@ def transient_record(answer: TransientAnswer) -> dict[str, Any]:
         record["availability_in_history"] = answer.realised
     if answer.shuffled is not None:
         record["availability_in_shuffled_history"] = answer.shuffled
-        record["correlations"] = together_table(answer.together).table.to_dicts()
+        record["correlations"] = _together_table(answer.together).table.to_dicts()
     found = [each for each in _checked(answer).values() if not math.isnan(each)]
     record["availability_expected"] = min([1.0 - _shortfall(answer.plan), *found])
     if answer.windows:
@@ -389,7 +389,7 @@ def transient_record(answer: TransientAnswer) -> dict[str, Any]:
     return record
 
 
-def capacity_figure(offers: Offers, plans: Mapping[str, CapacityPlan]) -> Figure:
+def _capacity_figure(offers: Offers, plans: Mapping[str, CapacityPlan]) -> Figure:
     """Draw how often how much capacity is there, by the model; a line for each plan by name."""
     curves, tables, findings = [], [], []
     alone = len(plans) == 1

@@ -1,0 +1,144 @@
+"""Forecasts of jobs at a moment of a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from foresail.cli import _moments as moments
+from foresail.cli.progress import doing
+from foresail.model.errors import InputError
+
+if TYPE_CHECKING:
+    from foresail.control.loop import Controller
+    from foresail.explain.forecast import Range
+    from foresail.explain.start_forecaster import StartForecaster
+    from foresail.scenario.scenario import Scenario
+
+
+def forecast_of_run(
+    run: Path, job_id: str, at: str | None, policy: str | None, futures: int | None
+) -> dict[str, Any]:
+    """The forecast of a job at a moment of a run, as the service answers.
+
+    Times are seconds since the run's start.
+
+    The moment is the log's last one; if the job has started by then, that of its submission.
+
+    Raises ``InputError`` if the log or the policy cannot be used, or the job does not wait then.
+    """
+    from foresail.explain.forecast import forecast_running
+    from foresail.explain.run_forecast import SCENARIOS, forecast_in_run
+
+    controller, forecaster, scenario, now, zero = _standing(run, job_id, at, policy)
+    told: dict[str, Any] = {"job_id": job_id, "made_seconds": now - zero}
+    running = controller.running.get(job_id)
+    if running is not None:
+        ahead = forecast_running([running], now, forecaster.draw)[job_id]
+        told |= {"end": _quantiles(ahead.end, zero), "overruns": ahead.overruns}
+        return {**told, "misses": ahead.misses}
+    scenarios = SCENARIOS if futures is None else futures
+    with doing(f"simulating {scenarios} futures") as entered:
+        found = forecast_in_run(
+            controller,
+            scenario,
+            job_id,
+            now,
+            forecaster.draw,
+            scenarios=scenarios,
+            watch=entered.watch,
+        )
+    told |= {"start": _quantiles(found.start, zero), "end": _quantiles(found.end, zero)}
+    return {**told, "never": found.never, "misses": found.misses}
+
+
+def _standing(
+    run: Path, job_id: str, at: str | None, policy: str | None
+) -> tuple[Controller, StartForecaster, Scenario, float, float]:
+    """Return how a run stood, what was learned by then, that moment and the start of the run."""
+    from foresail.control.policy import parse_policy
+    from foresail.explain.run_forecast import controller_at, scenario_at
+    from foresail.explain.run_snapshot import extent_of
+    from foresail.record.log_text import read_log
+
+    log = moments.log_of(run)
+    with doing(f"reading {log.name}"):
+        records = list(read_log(log))
+        now = moments.usual_moment(records, job_id, log)
+        if at is not None:
+            now = moments.seconds_at(records, at, log, "--at")
+        decides = None if policy is None else parse_policy(policy)
+        before = moments.learned_before(run) if decides is None else None
+        scenario = replace(scenario_at(records, now, decides), learned_before=before)
+        controller, forecaster = controller_at(records, now, scenario)
+    return controller, forecaster, scenario, now, extent_of(records, log).zero_seconds
+
+
+def _quantiles(times: Range, zero: float) -> dict[str, float | None]:
+    """Seconds since then, as JSON has them: infinite ones are unknown."""
+    told = {"p10": times.low, "p50": times.median, "p90": times.high}
+    return {name: None if math.isinf(time) else time - zero for name, time in told.items()}
+
+
+class ChangedJob(NamedTuple):
+    """A job that waited at a moment of a run, to be forecast with something of it changed."""
+
+    made_seconds: float
+    """The moment, since the run's start."""
+    standing: dict[str, Any]
+    """The job as it is: ``cpus``, ``requested_time`` (seconds or None), ``submitted_in``."""
+    most_cpus: float
+    """That it may ask for."""
+    expected: Callable[[Mapping[str, Any]], Any]
+    """The forecast of such a job, as the service answers."""
+
+
+def changed_in_run(
+    run: Path, job_id: str, at: str | None, policy: str | None, futures: int | None
+) -> ChangedJob:
+    """A job that waited at a moment of a run; forecasts are a service's, with no jobs to come.
+
+    Raises ``InputError`` as ``forecast_of_run`` does.
+    """
+    from foresail.explain.forecast import SCENARIOS
+    from foresail.explain.futures import stand_in_words
+    from foresail.explain.outlook import outlook_of
+
+    controller, forecaster, _, now, zero = _standing(run, job_id, at, policy)
+    pending = controller.state.pending_job(job_id)
+    if pending is None:
+        raise InputError("does not wait then", field="job", value=job_id, expected="one that does")
+    job, scenarios = pending.job, futures or SCENARIOS
+    stage, since = job.stages[0], job.submit_seconds
+
+    def then(each: Mapping[str, Any]) -> Any:
+        share = each["cpus"] / job.cpus
+        cpus, tasks = stage.request.cpus, round(stage.tasks * share)
+        if stage.tasks == 1:
+            cpus, tasks = cpus * share, 1
+        asked = replace(
+            job,
+            submit_seconds=now + each["submitted_in"] if each["submitted_in"] else since,
+            requested_seconds=each["requested_time"],
+            stages=(replace(stage, tasks=tasks, request=replace(stage.request, cpus=cpus)),),
+        )
+        outlook = outlook_of(controller, [asked])
+        known_as = replace(asked, requested_seconds=job.requested_seconds)
+        found = forecaster.forecast(outlook, scenarios=scenarios, alike={job_id: known_as})[job_id]
+        needed = forecaster.needed_seconds(known_as, now)
+        limit = math.inf if asked.requested_seconds is None else asked.requested_seconds
+        off = stand_in_words(outlook)
+        return {
+            "start": _quantiles(found.start, zero),
+            "end": _quantiles(found.end, zero),
+            "remarks": [] if off is None else [f"may be off: {off}"],
+            "overruns": float((needed >= limit).mean()),
+        }
+
+    standing = {"cpus": job.cpus, "requested_time": job.requested_seconds, "submitted_in": 0.0}
+    widest = max((each.total.cpus for each in controller.cluster.partitions), default=0.0)
+    most = widest if len(job.stages) == 1 else 0.0
+    return ChangedJob(now - zero, standing, most, then)
