@@ -41,15 +41,15 @@ def test_a_pilot_tells_of_the_others(told):
     """One of four tasks is drawn; all four are told of, and at last how near the pilot was."""
     lines = told([10.0] * 4, slots=1, policy="slearn")
     lines = [line for line in lines if "Pending" not in line]
-    assert "1 task of 4, drawn at random, tells how long the others take: " in lines[2]
+    assert "1 task of 4, drawn at random, says how long the others take: " in lines[2]
     assert lines[2].endswith("of stage main, from queue 2.")
     assert ", a pilot: started after 0 s of waiting" in lines[3]
     assert ", pilot 1 of 1: ended (completed) after running for 10 s." in lines[4]
     assert lines[5] == (
-        "10 s: The pilot has told: 10 s. 4 tasks should take 10 s each, 40 s in all; those that "
+        "10 s: The pilot took 10 s. 4 tasks should take 10 s each, 40 s in all; those that "
         "have not started wait in queue 1."
     )
-    assert lines[-1].endswith("All tasks took 40 s; the pilots had told of as much.")
+    assert lines[-1].endswith("All tasks took 40 s; the pilots had predicted as much.")
 
 
 def test_many_tasks_are_told_of_by_their_number(told):
@@ -59,8 +59,8 @@ def test_many_tasks_are_told_of_by_their_number(told):
     assert sum(", a pilot: " in line for line in lines) == 3
     assert "10 s: 30 of 30 tasks have ended, after 10 s on average." in lines
     assert lines[-1] == (
-        "10 s: The pilots have told: 10 s, 10 s, 10 s. 30 tasks should take 10 s each, 5 min in "
-        "all. All tasks took 5 min; the pilots had told of as much."
+        "10 s: The pilots took 10 s, 10 s, 10 s. 30 tasks should take 10 s each, 5 min in "
+        "all. All tasks took 5 min; the pilots had predicted as much."
     )
     assert len(lines) < 16
 
@@ -78,7 +78,7 @@ def test_pilots_that_err_are_told_to_have_erred(told):
     """Nine tasks of a second and one of 41 s: no pilot tells 5 s a task, the mean."""
     lines = told([1.0] * 9 + [41.0], slots=10)
     assert any(
-        line.endswith(f"the pilots had told of {off}.")
+        line.endswith(f"the pilots had predicted {off}.")
         for line in lines
         for off in ("80 % less", "720 % more")
     )

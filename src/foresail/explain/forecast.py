@@ -236,7 +236,7 @@ def _forecast_columns(
 
 
 def _lost_seconds(lasting: Floats, rates: Floats, random: np.random.Generator) -> Floats:
-    """Draw how long jobs run in vain that fail at such rates (per second), and then run anew."""
+    """Draw how long failed attempts of jobs run that fail at such rates (per second)."""
     fails = random.poisson(lasting * rates)
     lost: Floats = fails * random.random(lasting.shape) * lasting
     return lost

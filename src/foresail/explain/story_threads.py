@@ -76,16 +76,17 @@ class TasksTeller:
         if size.seconds is None:
             return (
                 f"{count(len(size.pilots), 'task')} of {size.tasks:,}, drawn at random, "
-                f"{'tells' if len(size.pilots) == 1 else 'tell'} how long the others take: "
+                f"{'says' if len(size.pilots) == 1 else 'say'} how long the others take: "
                 f"{_of_stage(size)}, from {queue}."
             )
         each = size.seconds / size.tasks
         waits = (
             "" if self._ended == self._tasks else f"; those that have not started wait in {queue}"
         )
-        told = ", ".join(duration(seconds) for seconds in size.told)
+        lasted = ", ".join(duration(seconds) for seconds in size.told)
+        pilots = "pilots" if len(size.told) > 1 else "pilot"
         return (
-            f"The {'pilots have' if len(size.told) > 1 else 'pilot has'} told: {told}. "
+            f"The {pilots} took {lasted}. "
             f"{count(size.tasks, 'task')} should take {duration(each)} each, "
             f"{duration(size.seconds)} in all{waits}.{self._compared()}"
         )
@@ -147,7 +148,7 @@ class TasksTeller:
             if abs(off) < 0.005
             else f"{100 * abs(off):.0f} % {'more' if off > 0 else 'less'}"
         )
-        return f" All tasks took {duration(self._seconds)}; the pilots had told of {said}."
+        return f" All tasks took {duration(self._seconds)}; the pilots had predicted {said}."
 
     def _is_pilot(self, part: OfUnit) -> bool:
         return bool(part.tasks) and {(part.stage, task) for task in part.tasks} <= self._pilots

@@ -73,8 +73,8 @@ def submission_words(job: Job) -> str:
             "long elsewhere."
         )
     if job.options:
-        told = "; or ".join(_of_option(each, job.tasks) for each in job.options)
-        best = f" By its own STRL it runs {told}."
+        ways = "; or ".join(_of_option(each, job.tasks) for each in job.options)
+        best = f" By its own STRL it runs {ways}."
     total = job.total
     asked = [] if job.tasks == job.cpus else [count(job.tasks, "task")]
     asked.append(count(total.cpus, "cpu"))
@@ -89,9 +89,9 @@ def _of_conditions(job: Job) -> str:
     """Describe the conditions that a job sets itself."""
     conditions = job.conditions or StartConditions()
     otherwise = {job_id for each in conditions.dependencies for job_id in each.job_ids}
-    told = [each for each in job.after if each not in otherwise]
-    told += [":".join((each.kind, *each.job_ids)) for each in conditions.dependencies]
-    after = f", to run after {', '.join(told)}" if told else ""
+    before = [each for each in job.after if each not in otherwise]
+    before += [":".join((each.kind, *each.job_ids)) for each in conditions.dependencies]
+    after = f", to run after {', '.join(before)}" if before else ""
     if conditions.singleton:
         after += ", after all before it of its name"
     if conditions.begin_seconds is not None:

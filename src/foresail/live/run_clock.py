@@ -44,18 +44,18 @@ def by_clock_of_run(job: CommandJob, now: float) -> CommandJob:
 class RunClock:
     """Unix time as a run has it; never goes back.
 
-    ``not_before`` is the time of the run's last step; ``told`` what its log has of the clocks
+    ``not_before`` is the time of the run's last step; ``logged`` what its log has of the clocks
     last, if it does: on the same boot, the run's time has gone on evenly since.
     """
 
-    def __init__(self, not_before: float, told: ClockRead | None, clocks: MachineClocks) -> None:
+    def __init__(self, not_before: float, logged: ClockRead | None, clocks: MachineClocks) -> None:
         self._clocks = clocks
-        self._told = told
+        self._told = logged
         self._last = not_before
         since_boot = clocks.since_boot_seconds()
         begin = clocks.wall_seconds() - since_boot
-        if told is not None and told.boot == clocks.boot:
-            begin = told.time - told.since_boot_seconds
+        if logged is not None and logged.boot == clocks.boot:
+            begin = logged.time - logged.since_boot_seconds
         self._begin = max(begin, not_before - since_boot)
 
     def now(self) -> float:
@@ -85,7 +85,7 @@ class RunClock:
             return None
         where = "ahead of" if ahead > 0 else "behind"
         return (
-            f"times are told {duration(abs(ahead))} {where} the machine's clock, "
+            f"times are {duration(abs(ahead))} {where} the machine's clock, "
             "which was set while jobs ran"
         )
 
@@ -95,13 +95,13 @@ class RunClock:
         ``say`` hears, once, that the machine's clock was set; ``is_step``: something is logged
         anyway, and then also that the run's clock has followed.
         """
-        clocks, told = self._clocks, self._told
+        clocks, logged = self._clocks, self._told
         since_boot, wall = clocks.since_boot_seconds(), clocks.wall_seconds()
         read = ClockRead(self._last, clocks.boot, since_boot, wall)
-        if told is not None and told.boot == read.boot:
-            passed = since_boot - told.since_boot_seconds
-            was_set = wall - told.wall_seconds - passed
-            followed = abs(read.time - told.time - passed) >= LEAST_STEP_SECONDS
+        if logged is not None and logged.boot == read.boot:
+            passed = since_boot - logged.since_boot_seconds
+            was_set = wall - logged.wall_seconds - passed
+            followed = abs(read.time - logged.time - passed) >= LEAST_STEP_SECONDS
             if abs(was_set) >= LEAST_STEP_SECONDS:
                 direction = "forward" if was_set > 0 else "back"
                 say(

@@ -137,7 +137,7 @@ def test_nobody_pays():
         ([made_schedule(COLUMNS)], "No job waited under any policy"),
         ([made_schedule(COLUMNS)], "hold no predictions"),
         ([made_schedule(COLUMNS)] * 2, "so they are all the same"),
-        ([made_schedule({**COLUMNS, "predicted_seconds": [100.0]})], "were told the truth"),
+        ([made_schedule({**COLUMNS, "predicted_seconds": [100.0]})], "know the truth"),
         ([made_schedule(COLUMNS), made_schedule({n: [] for n in COLUMNS})], "under one of"),
     ],
 )

@@ -69,7 +69,7 @@ def analysis_page(
 
 def sentences(logs: Sequence[Analysed]) -> list[str]:
     """Say what the page says first: how much there is, and which of the characteristics hold."""
-    told = []
+    lines = []
     rows = compared(logs)
     for position, log in enumerate(logs):
         size = f"{count(log.jobs, 'job')} in {duration(log.span_seconds)}"
@@ -79,23 +79,23 @@ def sentences(logs: Sequence[Analysed]) -> list[str]:
         hold = "holds" if len(holding) == 1 else "hold"
         if len(logs) > 1:
             part = f"{len(holding)} of the {len(answered)} that can be decided"
-            told.append(f"{log.log}: {size}; {part} {hold}.")
+            lines.append(f"{log.log}: {size}; {part} {hold}.")
         elif answered:
-            told.append(
+            lines.append(
                 f"{size}. Of the ten characteristics by which the study compares four platforms, "
                 f"{len(answered)} can be decided here and {len(holding)} {hold}"
                 f"{': ' + '; '.join(holding) if holding else ''}."
             )
         else:
-            told.append(f"{size}.")
+            lines.append(f"{size}.")
     if len(logs) > 1:
-        told.insert(0, "The study compares four platforms by ten characteristics.")
-    return told
+        lines.insert(0, "The study compares four platforms by ten characteristics.")
+    return lines
 
 
-def _words(told: Sequence[str]) -> str:
-    lead = f"<p class='lead'>{as_html(told[0])}</p>"
-    return lead if len(told) == 1 else lead + leading(told[1:])
+def _words(lines: Sequence[str]) -> str:
+    lead = f"<p class='lead'>{as_html(lines[0])}</p>"
+    return lead if len(lines) == 1 else lead + leading(lines[1:])
 
 
 def _title(logs: Sequence[Analysed]) -> str:
@@ -118,7 +118,7 @@ def _comparison(
         for style in styles
     ]
     headings = ["characteristic", *logs, *map(escape, STUDIED)]
-    told = [
+    lines = [
         row(
             [
                 f"{as_html(each.name)}<br><small>yes: {as_html(each.yes_if)}</small>",
@@ -134,7 +134,7 @@ def _comparison(
         "2019, table 3.1). It gives no thresholds; the ones here separate what it says of its "
         "platforms."
     )
-    verdicts = table("Characteristics", headings, told, words=len(headings))
+    verdicts = table("Characteristics", headings, lines, words=len(headings))
     title = "Is it like the studied platforms?"
     return numbers_section("characteristics", title, verdicts + said, command)
 

@@ -300,7 +300,7 @@ def prediction_error(view: ReportView) -> Figure | MissingFigure:
     if not parts:
         return _missing(title, exact)
     if exact:
-        findings.append(f"{'; '.join(exact)}: exact, being told the runtimes; not drawn.")
+        findings.append(f"{'; '.join(exact)}: exact, since they know the runtimes; not drawn.")
     return drawn(
         "prediction-error",
         title,
@@ -343,7 +343,7 @@ def _missing(title: str, exact: list[str]) -> MissingFigure:
     if exact:
         return MissingFigure(
             title,
-            "Every prediction equals the runtime: the policies shown were told the truth.",
+            "Every prediction equals the runtime: the policies shown know the truth.",
             "Use a predictor that learns, such as recent or regression, to see its errors.",
         )
     return MissingFigure(

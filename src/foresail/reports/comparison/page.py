@@ -82,12 +82,12 @@ def _provenance_section(provenance: Provenance) -> str:
         table("Provenance table", headings, rows, words=2) if rows else "<p>No row was changed.</p>"
     )
     digest = "" if provenance.sha256 is None else f" (SHA-256 {provenance.sha256})"
-    told = (
+    words = (
         f"Foresail {provenance.foresail}, reader {provenance.reader}, {provenance.source}{digest}: "
         f"{count(provenance.jobs, 'job')} simulated."
     )
     title = "<h2>What was done to the log</h2>"
-    return f"<section id='provenance'>{title}<p>{as_html(told)}</p>{shown}</section>"
+    return f"<section id='provenance'>{title}<p>{as_html(words)}</p>{shown}</section>"
 
 
 _MOST_MOVER_TABLES: Final = 3

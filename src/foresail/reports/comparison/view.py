@@ -95,7 +95,7 @@ def summary_tables(summaries: Sequence[Summary]) -> list[tuple[RankedTable[Summa
     tables = [(summaries, _columns(summaries), _caption(summaries))]
     if any(math.isfinite(summary.held_up_share) for summary in summaries):
         caption = (
-            f"against {summaries[0].policy}; held up: waits more than 1.1 times as long as there"
+            f"against {summaries[0].policy}; delayed: waits more than 1.1 times as long as there"
         )
         tables.append((summaries[1:], _AGAINST_COLUMNS, f"{caption}, and an hour"))
     if any(summary.slo_jobs for summary in summaries):

@@ -52,16 +52,16 @@ from foresail.traces.workload import Workload
 _MOST_USER_TABLES: Final = 3
 
 
-def _state(told: Scores) -> float:
-    return math.nan if told.state_bytes is None else float(told.state_bytes)
+def _state(scored: Scores) -> float:
+    return math.nan if scored.state_bytes is None else float(scored.state_bytes)
 
 
 def _more(unit: str) -> tuple[RankedColumn[Scores], ...]:
     """Further columns, of a quantity in this unit."""
     return (
-        RankedColumn("NMAE of median", lambda told: told.nmae_of_median.value, number, -1),
-        RankedColumn("MAE", lambda told: told.mean_absolute_error, partial(amount, unit), -1),
-        RankedColumn("µs, 99.9 %", lambda told: told.p999_seconds, microseconds),
+        RankedColumn("NMAE of median", lambda scored: scored.nmae_of_median.value, number, -1),
+        RankedColumn("MAE", lambda scored: scored.mean_absolute_error, partial(amount, unit), -1),
+        RankedColumn("µs, 99.9 %", lambda scored: scored.p999_seconds, microseconds),
         RankedColumn("state", _state, memory),
     )
 
@@ -94,35 +94,35 @@ def page(
 def sentences(view: EvaluationView) -> list[str]:
     """Say what the evaluation says, in words."""
     said = []
-    if len(view.told) > 1:
-        known = [i for i, told in enumerate(view.told) if told.relative_crps.value >= 0]
+    if len(view.scored) > 1:
+        known = [i for i, scored in enumerate(view.scored) if scored.relative_crps.value >= 0]
         if known:
-            best = min(known, key=lambda i: view.told[i].relative_crps.value)
+            best = min(known, key=lambda i: view.scored[i].relative_crps.value)
             said.append(_verdict(view, best))
-    for style, told in zip(view.styles, view.told, strict=True):
-        shares = told.errors
+    for style, scored in zip(view.styles, view.scored, strict=True):
+        shares = scored.errors
         words = (
             f"{style.label}: {percent(shares.within_factor_two)} of the estimates are within a "
             f"factor of two, {percent(shares.under)} too low, {percent(shares.tail)} too high by "
             "more than 95 %"
             if shares.jobs
-            else f"{style.label}: no relative error, every {words_of(told.quantity)} is zero"
+            else f"{style.label}: no relative error, every {words_of(scored.quantity)} is zero"
         )
-        if told.ranges:
-            words += f"; its 80 % ranges hold {percent(told.coverage[80].value)} of the truths"
+        if scored.ranges:
+            words += f"; its 80 % ranges hold {percent(scored.coverage[80].value)} of the truths"
         said.append(f"{words}.")
     return said
 
 
 def _verdict(view: EvaluationView, best: int) -> str:
-    told, baseline = view.told[best], view.first
+    scored, baseline = view.scored[best], view.first
     words = (
         f"Closest to what happened is {view.styles[best].label}: its CRPS, the error of the whole "
-        f"distribution, is {number(told.relative_crps.value)} of the mean "
-        f"{words_of(told.quantity)}"
+        f"distribution, is {number(scored.relative_crps.value)} of the mean "
+        f"{words_of(scored.quantity)}"
     )
     if best and baseline.relative_crps.value > 0:
-        less = 1.0 - told.relative_crps.value / baseline.relative_crps.value
+        less = 1.0 - scored.relative_crps.value / baseline.relative_crps.value
         words += f", {percent(less)} less than that of {view.styles[0].label}"
     return f"{words}."
 
@@ -146,12 +146,12 @@ def _situation(view: EvaluationView) -> str:
 
 
 def _scores_section(view: EvaluationView, command: str | None) -> str:
-    names = [each.predictor for each in view.told]
+    names = [each.predictor for each in view.scored]
     first, more = (
-        RankedTable("predictor", names, view.told, columns)
+        RankedTable("predictor", names, view.scored, columns)
         for columns in (COLUMNS, _more(view.first.unit))
     )
-    star = "★ best of its column. " if len(view.told) > 1 else ""
+    star = "★ best of its column. " if len(view.scored) > 1 else ""
     said = note(
         f"{star}The estimate is the mean of the belief. MAE, NMAE: mean absolute error, and over "
         "the mean truth. Median error: in per cent of the truth. 80 % holds, width: share of the "
@@ -258,10 +258,10 @@ def _users_section(
     """A table of users for each of the best predictors that have one (and state ranges)."""
     known = [
         i
-        for i in range(len(view.told))
+        for i in range(len(view.scored))
         if view.details[i][detail].height and (view.has_ranges(i) or not of_ranges)
     ]
-    shown = sorted(known, key=lambda i: _crps(view.told[i]))[:_MOST_USER_TABLES]
+    shown = sorted(known, key=lambda i: _crps(view.scored[i]))[:_MOST_USER_TABLES]
     if not shown:
         return ""
     blocks = []
@@ -274,8 +274,8 @@ def _users_section(
     return numbers_section(detail.replace("_", "-"), title, tables, command)
 
 
-def _crps(told: Scores) -> float:
-    return told.crps if math.isfinite(told.crps) else math.inf
+def _crps(scored: Scores) -> float:
+    return scored.crps if math.isfinite(scored.crps) else math.inf
 
 
 def _footer(view: EvaluationView, command: str | None) -> str:
@@ -311,7 +311,7 @@ def write_report(
     parts = figures(view)
     derived = _derived(workload, evaluations)
     tables = {part.name: part.table for part in parts if isinstance(part, Figure)}
-    tables["scores"] = as_table(view.told)
+    tables["scores"] = as_table(view.scored)
     tables["worst-users"] = view.stacked("worst_users")
     users = view.stacked("coverage_by_user")
     if users.height:

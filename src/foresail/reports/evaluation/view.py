@@ -36,7 +36,7 @@ class EvaluationView:
     """
 
     evaluations: tuple[Evaluation, ...]
-    told: tuple[Scores, ...]
+    scored: tuple[Scores, ...]
     styles: tuple[PolicyStyle, ...]
     details: tuple[dict[str, pl.DataFrame], ...]
     curves: tuple[pl.DataFrame, ...]
@@ -47,11 +47,11 @@ class EvaluationView:
     @property
     def first(self) -> Scores:
         """Scores of the baseline."""
-        return self.told[0]
+        return self.scored[0]
 
     def has_ranges(self, position: int) -> bool:
         """Return whether this predictor stated ranges, and not one number a job."""
-        return self.told[position].ranges > 0
+        return self.scored[position].ranges > 0
 
     def stacked(self, name: str) -> pl.DataFrame:
         """One table of the details of all predictors, with the predictor as its first column."""
@@ -82,7 +82,7 @@ def evaluation_view(evaluations: Sequence[Evaluation]) -> EvaluationView:
     seconds = WEEK_SECONDS if weekly else DAY_SECONDS
     return EvaluationView(
         evaluations=tuple(evaluations),
-        told=tuple(scores(each) for each in evaluations),
+        scored=tuple(scores(each) for each in evaluations),
         styles=named_styles([each.predictor for each in evaluations]),
         details=tuple(detail(each) for each in evaluations),
         curves=tuple(learning_curve(each, seconds) for each in evaluations),
@@ -120,33 +120,35 @@ def microseconds(seconds: float) -> str:
     return "<0.1" if seconds < _RESOLUTION_SECONDS else number(float(f"{1e6 * seconds:.3g}"))
 
 
-def _coverage(told: Scores) -> float:
-    return told.coverage[80].value if told.ranges else math.nan
+def _coverage(scored: Scores) -> float:
+    return scored.coverage[80].value if scored.ranges else math.nan
 
 
-def _width(told: Scores) -> float:
-    return told.width[80] if told.ranges else math.nan
+def _width(scored: Scores) -> float:
+    return scored.width[80] if scored.ranges else math.nan
 
 
 COLUMNS: Final[tuple[RankedColumn[Scores], ...]] = (
-    RankedColumn("within\n2×", lambda told: told.within_factor_two.value, percent, 1),
-    RankedColumn("too\nshort", lambda told: told.errors.under, percent),
-    RankedColumn("NMAE", lambda told: told.nmae.value, number, -1),
-    RankedColumn("median\nerror", lambda told: told.median_percentage_error / 100.0, percent, -1),
-    RankedColumn("CRPS\n/mean", lambda told: told.relative_crps.value, number, -1),
+    RankedColumn("within\n2×", lambda scored: scored.within_factor_two.value, percent, 1),
+    RankedColumn("too\nshort", lambda scored: scored.errors.under, percent),
+    RankedColumn("NMAE", lambda scored: scored.nmae.value, number, -1),
+    RankedColumn(
+        "median\nerror", lambda scored: scored.median_percentage_error / 100.0, percent, -1
+    ),
+    RankedColumn("CRPS\n/mean", lambda scored: scored.relative_crps.value, number, -1),
     RankedColumn("80 %\nholds", _coverage, percent),
     RankedColumn("80 %\nwidth", _width, number),
-    RankedColumn("µs\na job", lambda told: told.median_seconds, microseconds),
+    RankedColumn("µs\na job", lambda scored: scored.median_seconds, microseconds),
 )
 """What is shown first; the CSV has all. ``80 % holds``: share of the truths inside the 80 %
 interval; ``width``: its median width over the median prediction."""
 
 
-def terminal_table(told: Sequence[Scores]) -> Table:
+def terminal_table(scored: Sequence[Scores]) -> Table:
     """A row per predictor, at most 100 characters wide."""
-    table = RankedTable("predictor", [each.predictor for each in told], told, COLUMNS)
-    title = f"{told[0].source}: {words_of(told[0].quantity)}"
-    return table.for_terminal(_NAME_WIDTH, _caption(told), title)
+    table = RankedTable("predictor", [each.predictor for each in scored], scored, COLUMNS)
+    title = f"{scored[0].source}: {words_of(scored[0].quantity)}"
+    return table.for_terminal(_NAME_WIDTH, _caption(scored), title)
 
 
 def words_of(name: str) -> str:
@@ -154,14 +156,14 @@ def words_of(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _caption(told: Sequence[Scores]) -> str:
-    first = told[0]
+def _caption(scored: Sequence[Scores]) -> str:
+    first = scored[0]
     words = [count(first.jobs, "job"), f"learned {words_of(first.learning)}"]
     if first.unknown_jobs:
         words.append(f"{first.unknown_jobs:,} left out, their {words_of(first.quantity)} unknown")
     if first.errors.zero_jobs:
         words.append(f"{first.errors.zero_jobs:,} of zero not in relative errors")
-    return ", ".join(words) + ("; * best of its column" if len(told) > 1 else "")
+    return ", ".join(words) + ("; * best of its column" if len(scored) > 1 else "")
 
 
 _FEWEST_STRETCHES: Final = 3
@@ -189,24 +191,25 @@ def _reliability_diagram(view: EvaluationView) -> Figure | MissingFigure:
     """Stated against observed shares, and how many truths lie between two stated levels."""
     title = "Do the stated probabilities hold?"
     findings, stated, between = [], [], []
-    for style, told, details in _stating(view):
+    for style, scored, details in _stating(view):
         table = details["reliability"]
         worst = table.row(
             int((table["observed"] - table["stated"]).abs().arg_max() or 0), named=True
         )
+        held = scored.coverage[80]
         findings.append(
-            f"{style.label}: its 80 % ranges hold {percent(told.coverage[80].value)} of the truths"
-            f"{_interval(told.coverage[80])}; farthest off, the {percent(worst['stated'])} quantile"
-            f" was not exceeded by {percent(worst['observed'])} of {count(told.jobs, 'job')}."
+            f"{style.label}: its 80 % ranges hold {percent(held.value)} of the truths"
+            f"{_interval(held)}; farthest off, the {percent(worst['stated'])} quantile"
+            f" was not exceeded by {percent(worst['observed'])} of {count(scored.jobs, 'job')}."
         )
-        jobs = [*table["jobs"].to_list(), told.jobs - int(table["jobs"].sum())]
+        jobs = [*table["jobs"].to_list(), scored.jobs - int(table["jobs"].sum())]
         levels = pl.DataFrame({"from": [0.0, *table["stated"]], "jobs": jobs})
-        shares = levels.with_columns(share=pl.col("jobs") / max(told.jobs, 1))
+        shares = levels.with_columns(share=pl.col("jobs") / max(scored.jobs, 1))
         stated.append(PlottedTable(style, _STATED, table))
         between.append(PlottedTable(style, _BETWEEN, _with_end(shares, "from", 1.0)))
     if not stated:
         return _without_ranges(title)
-    points = [view.styles[i].label for i in range(len(view.told)) if not view.has_ranges(i)]
+    points = [view.styles[i].label for i in range(len(view.scored)) if not view.has_ranges(i)]
     if points:
         findings.append(f"{', '.join(points)}: one number a job, no stated probability; not drawn.")
     return drawn(
@@ -231,15 +234,15 @@ def _error_deciles(view: EvaluationView) -> Figure | MissingFigure:
     if not view.first.errors.jobs:
         return MissingFigure(
             title,
-            f"Every {view.first.quantity} is zero, so no error can be told in per cent.",
+            f"Every {view.first.quantity} is zero, so there is no error in per cent.",
             "The absolute errors are in the table.",
         )
     findings = []
-    for style, told in zip(view.styles, view.told, strict=True):
-        shares = told.errors
+    for style, scored in zip(view.styles, view.scored, strict=True):
+        shares = scored.errors
         findings.append(
             f"{style.label}: {percent(shares.within_factor_two)} within a factor of two"
-            f"{_interval(told.within_factor_two)}; {percent(shares.under)} under-estimated, "
+            f"{_interval(scored.within_factor_two)}; {percent(shares.under)} under-estimated, "
             f"{percent(shares.under_by_half)} by more than half; {percent(shares.tail)} in the "
             "tail, over by more than 95 %."
         )
@@ -271,13 +274,13 @@ def _error_deciles(view: EvaluationView) -> Figure | MissingFigure:
 def _coverage_by_stretch(view: EvaluationView) -> Figure | MissingFigure:
     """The share of truths inside each stated range by stretch of submission, a panel per range."""
     title = "Do the ranges hold all the time?"
-    stating = [i for i in range(len(view.told)) if view.has_ranges(i)]
+    stating = [i for i in range(len(view.scored)) if view.has_ranges(i)]
     if not stating:
         return _without_ranges(title)
     findings = []
     for i in stating:
         held = ", ".join(
-            f"{stated} %: {percent(view.told[i].coverage[stated].value)}" for stated in STATED
+            f"{stated} %: {percent(view.scored[i].coverage[stated].value)}" for stated in STATED
         )
         off = ((view.coverage[i]["covered_90"] - 0.9).abs() > 0.1).sum()
         findings.append(
@@ -377,7 +380,7 @@ def _by_stretch(
 
 def _stating(view: EvaluationView) -> list[tuple[Any, Any, dict[str, pl.DataFrame]]]:
     """Style, scores and tables of each predictor that states ranges."""
-    every = zip(view.styles, view.told, view.details, strict=True)
+    every = zip(view.styles, view.scored, view.details, strict=True)
     return [each for i, each in enumerate(every) if view.has_ranges(i)]
 
 
