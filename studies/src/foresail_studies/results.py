@@ -100,10 +100,7 @@ def _measured(path: Path) -> dict[str, float | None]:
 
 
 def carry_out_study(
-    study: Study,
-    results: StudyResults,
-    pool: Pool,
-    finished: Callable[[GridPoint, Measured], None],
+    study: Study, results: StudyResults, pool: Pool, finished: Callable[[GridPoint, Measured], None]
 ) -> int:
     """Run the cases of a study whose results are not there; returns how many these were.
 

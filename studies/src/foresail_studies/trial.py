@@ -82,9 +82,7 @@ class Trial(CycleTrial):
         if self.estimate_error_percent is not None:
             workload = with_requests(workload, self.estimate_error_percent)
         scenario = self.scenario(
-            workload,
-            start_delay_seconds=self.start_delay_seconds,
-            runtime_noise=self.runtime_noise,
+            workload, start_delay_seconds=self.start_delay_seconds, runtime_noise=self.runtime_noise
         )
         controller = controller_of(scenario)
         clock = clocked(controller.scheduler)

@@ -216,10 +216,7 @@ def _bin(share: pl.Expr, bins: int, highest: float) -> pl.Expr:
     return (share / highest * bins).floor().clip(0, bins - 1).cast(pl.Int64)
 
 
-_MEASURES: Final = {
-    "cv": "deviation / mean",
-    "mad": "median absolute deviation / median",
-}
+_MEASURES: Final = {"cv": "deviation / mean", "mad": "median absolute deviation / median"}
 _SERIES: Final = {"averaged": "mean of a period", "sampled": "one second of a period"}
 _LOWEST_D: Final = -3.0
 _GRID: Final = np.linspace(_LOWEST_D, 1.0, 401)

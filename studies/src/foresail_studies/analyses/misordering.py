@@ -100,9 +100,7 @@ def _scaled_tasks(tasks: pl.DataFrame, jobs: pl.DataFrame, feature: str) -> pl.D
         .filter(pl.col("group").is_not_null())
         .with_columns(job_mean=mean_of_job, first=first_of_job)
         .filter(pl.col("first").sum().over("group") >= 2)
-        .with_columns(
-            scale=pl.col("job_mean").filter(pl.col("first")).mean().over("group"),
-        )
+        .with_columns(scale=pl.col("job_mean").filter(pl.col("first")).mean().over("group"))
         .filter(pl.col("scale") > 0)
         .select(
             "job_id",

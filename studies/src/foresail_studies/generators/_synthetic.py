@@ -182,12 +182,7 @@ class JobClasses:
     """
 
     def __init__(
-        self,
-        jobs: SourceJobs,
-        clusters: int,
-        fit: Fit,
-        widest: int,
-        random: np.random.Generator,
+        self, jobs: SourceJobs, clusters: int, fit: Fit, widest: int, random: np.random.Generator
     ) -> None:
         logs = np.log(jobs.runtime_seconds)
         self.label = k_means(logs, clusters, random)

@@ -122,10 +122,7 @@ def _scatter(log_deviation: float, count: int, random: np.random.Generator) -> F
 
 
 def _drawn(
-    parameters: PackingParameters,
-    levels: Sequence[Floats],
-    random: np.random.Generator,
-    count: int,
+    parameters: PackingParameters, levels: Sequence[Floats], random: np.random.Generator, count: int
 ) -> _PackingJobs:
     """So many jobs, by the applications' levels of runtime, cpus and memory."""
     application = random.integers(0, levels[0].size, count)

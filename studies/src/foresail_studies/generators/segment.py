@@ -113,10 +113,7 @@ def segment(log: Workload, parameters: SegmentParameters, random: np.random.Gene
 
 
 def _start(
-    usable: pl.DataFrame,
-    parameters: SegmentParameters,
-    source: str,
-    random: np.random.Generator,
+    usable: pl.DataFrame, parameters: SegmentParameters, source: str, random: np.random.Generator
 ) -> float:
     if parameters.start_hours is not None:
         return 3600.0 * parameters.start_hours

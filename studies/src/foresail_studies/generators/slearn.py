@@ -9,12 +9,7 @@ import numpy as np
 import polars as pl
 
 from foresail.model.distribution import Floats, Integers
-from foresail.model.errors import (
-    InputError,
-    require_at_least,
-    require_choice,
-    require_positive,
-)
+from foresail.model.errors import InputError, require_at_least, require_choice, require_positive
 from foresail.model.registry import register
 from foresail.traces.generating import gangs, generator
 from foresail.traces.workload import Workload, WorkloadMeta

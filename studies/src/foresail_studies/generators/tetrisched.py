@@ -15,12 +15,7 @@ import numpy as np
 import polars as pl
 
 from foresail.model.distribution import Booleans, Floats, Integers
-from foresail.model.errors import (
-    require,
-    require_at_least,
-    require_each_at_least,
-    require_positive,
-)
+from foresail.model.errors import require, require_at_least, require_each_at_least, require_positive
 from foresail.model.registry import register
 from foresail.traces.generating import gangs, generator
 from foresail.traces.workload import Workload, WorkloadMeta

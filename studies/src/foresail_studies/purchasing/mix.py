@@ -13,9 +13,7 @@ import polars as pl
 
 from foresail.cloud.prices import GIB
 from foresail.cloud.prices_reading import load_prices
-from foresail.cloud.purchasing.demand import (
-    HOURS_PER_YEAR,
-)
+from foresail.cloud.purchasing.demand import HOURS_PER_YEAR
 from foresail.cloud.purchasing.mix import MixReport, MixRequest, mix
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.terms import ExponentialRevocation, TransientTerms

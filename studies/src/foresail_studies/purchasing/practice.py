@@ -371,11 +371,7 @@ def _fleet_cost(fleet: Fleet, terms: PublishedTerms, span_hours: float, first_ho
 
 
 def _rented_cost(
-    jobs: BoughtJobs,
-    rent: Floats,
-    rented: Booleans,
-    choice: RentedOptions,
-    terms: PublishedTerms,
+    jobs: BoughtJobs, rent: Floats, rented: Booleans, choice: RentedOptions, terms: PublishedTerms
 ) -> float:
     """Cost of jobs that found no room, by the option that was chosen for each.
 

@@ -11,13 +11,7 @@ from foresail_studies import trial as grid
 from foresail_studies.declaring import Rows, declared
 from foresail_studies.policies import dropping
 from foresail_studies.study import GridPoint, Measure, Study
-from foresail_studies.trial import (
-    TrialParameters,
-    TrialSetting,
-    beginning_of,
-    cases_of,
-    named,
-)
+from foresail_studies.trial import TrialParameters, TrialSetting, beginning_of, cases_of, named
 
 MEASURES: Final = (
     Measure("slo_attainment", "deadlines met", "share"),

@@ -11,11 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foresail.cloud.waiting.jobs import (
-    FixedMachines,
-    TraceJobs,
-    proportional_family,
-)
+from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
 from foresail.cloud.waiting.kernels.waiting import FIXED
 from foresail.cloud.waiting.simulating import (
     QUEUES,

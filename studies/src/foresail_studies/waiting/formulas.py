@@ -273,10 +273,7 @@ def long_jobs_wait(
 
 
 def compound(
-    load: Load,
-    servers: ArrayLike,
-    short_seconds: ArrayLike,
-    waiting_seconds: ArrayLike,
+    load: Load, servers: ArrayLike, short_seconds: ArrayLike, waiting_seconds: ArrayLike
 ) -> LongRunOutcome:
     """LJW first, then SWW on the long jobs (6.23-6.25).
 
@@ -289,10 +286,7 @@ def compound(
     share = 1.0 - kinds.short
     factor = (kinds.long_square / kinds.long_seconds**2) / 2.0
     queue = with_patience(
-        share * load.arrivals_per_second,
-        1.0 / kinds.long_seconds,
-        whole,
-        threshold / factor,
+        share * load.arrivals_per_second, 1.0 / kinds.long_seconds, whole, threshold / factor
     )
     wait = factor * queue.wait_seconds * share
     mu = load.services_per_second

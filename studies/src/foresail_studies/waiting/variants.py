@@ -33,11 +33,7 @@ from foresail_studies.waiting._shared import (
     perturbed,
 )
 from foresail_studies.waiting.metrics import WaitingMetrics, measured
-from foresail_studies.waiting.wait_models import (
-    SEED,
-    forest_waits,
-    predicted_waits,
-)
+from foresail_studies.waiting.wait_models import SEED, forest_waits, predicted_waits
 
 SPOT_PRICE: Final = 0.3
 _MEAN_ERROR: Final = 0.1
@@ -272,9 +268,7 @@ _BASE_MINUTES: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class VariantParameters(
-    YearParameters,
-    quick="seeds=3 jobs=1000000 short_minutes=[5,15]",
-    minutes=(6, 90),
+    YearParameters, quick="seeds=3 jobs=1000000 short_minutes=[5,15]", minutes=(6, 90)
 ):
     """Parameters of ``waiting-variants``."""
 

@@ -61,6 +61,5 @@ def scikit_learn(module: str) -> Any:
         return importlib.import_module(f"sklearn.{module}")
     except ImportError as error:
         raise InputError(
-            "learning trees needs the package scikit-learn",
-            expected="pip install scikit-learn",
+            "learning trees needs the package scikit-learn", expected="pip install scikit-learn"
         ) from error
