@@ -82,7 +82,7 @@ def test_words_come_first(written):
     page = (written[0] / "report.html").read_text("utf-8").replace("\u00a0", " ")
     assert not page_faults(page, written[0])
     before = page.split("<main")[0]
-    best = min(written[1].told, key=lambda told: told.relative_crps.value)
+    best = min(written[1].scored, key=lambda told: told.relative_crps.value)
     assert f"Closest to what happened is {best.predictor}" in before
     assert before.count("within a factor of two") == len(NAMES)
     assert before.count("its 80 % ranges hold") == 2
@@ -128,7 +128,7 @@ def test_coverage_is_told_by_week_and_by_user(written):
     assert {trace["yaxis"] for trace in figure.traces} == {"y", "y2", "y3", "y4"}
     weeks = pl.read_csv(folder / "coverage.csv").filter(pl.col("predictor") == "similar")
     inside = (weeks["covered_95"] * weeks["jobs"]).sum() / 800
-    assert inside == pytest.approx(view.told[-1].coverage[95].value)
+    assert inside == pytest.approx(view.scored[-1].coverage[95].value)
     users = pl.read_csv(folder / "coverage-by-user.csv").filter(pl.col("predictor") == "similar")
     assert users.height == 10
     assert users["jobs"].is_sorted(descending=True)
@@ -152,7 +152,7 @@ def test_error_histogram_has_the_studys_buckets(written):
 
 def test_the_best_of_each_column(written):
     """The least CRPS is marked, once, as it is printed."""
-    told = written[1].told
+    told = written[1].scored
     marks = [row[4] for row in RankedTable("", [], told, COLUMNS).rows()]
     best = min(range(len(told)), key=lambda i: told[i].relative_crps.value)
     assert [i for i, (_, is_best) in enumerate(marks) if is_best] == [best]
