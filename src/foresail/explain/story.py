@@ -316,7 +316,7 @@ class _Teller:
         self._is_asked, self._reason = False, None
         by_whom_started = "" if event.ours else " by no start of ours"
         since = duration(max(0.0, event.time - event.start_seconds))
-        said = f"Runs{by_whom_started}, for {since} by now: {_places(event.placement)}."
+        said = f"Runs{by_whom_started}, for {since} by now: {place_words(event.placement)}."
         return of_part(event, said)
 
     def _of_cancellation(self, by: str) -> str | None:
