@@ -118,10 +118,7 @@ def run(
 
 
 @app.named("report")
-def report(
-    folder: Folder,
-    options: ChoiceOptions = ChoiceOptions(),
-) -> None:
+def report(folder: Folder, options: ChoiceOptions = ChoiceOptions()) -> None:
     """Write report.html and the tables behind it into the folder; print slowdowns per log."""
     from foresail.campaigns.page import HEADINGS, write_report
     from foresail.campaigns.results import Results

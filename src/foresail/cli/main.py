@@ -55,7 +55,7 @@ GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "experiment": ("", "Run published studies, their claims beside what comes out."),
     },
     "The cloud": {
-        "cloud": ("cloud:app", "Advise what to own and rent, which jobs wait, and the cost."),
+        "cloud": ("cloud:app", "Advise what to own and rent, which jobs wait, and the cost.")
     },
     "Tools": {
         "policies": ("policies:policies", "List what a policy can be made of, with parameters."),

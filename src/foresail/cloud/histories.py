@@ -235,11 +235,7 @@ class JointHistory:
                 expected=f"between {self.begin:g} and {self.end:g} s",
             )
         return JointHistory(
-            self.names,
-            float(left[kept][0]),
-            (right - left)[kept],
-            self.up[kept],
-            self.prices[kept],
+            self.names, float(left[kept][0]), (right - left)[kept], self.up[kept], self.prices[kept]
         )
 
 

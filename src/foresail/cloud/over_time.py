@@ -68,11 +68,7 @@ def _since(moments: Floats, times: Floats, amount: Floats) -> Floats:
 
 
 def use_over_time(
-    begin_seconds: Floats,
-    runtime_seconds: Floats,
-    amount: Floats,
-    hours: float,
-    level: float = 0.0,
+    begin_seconds: Floats, runtime_seconds: Floats, amount: Floats, hours: float, level: float = 0.0
 ) -> pl.DataFrame:
     """Amounts in use if every job started when it was submitted; arrays of shape (jobs,).
 

@@ -20,14 +20,7 @@ from foresail.explain.story_words import (
     prediction_words,
     submission_words,
 )
-from foresail.model.decision import (
-    Instruction,
-    Preempt,
-    Reason,
-    ReasonCode,
-    Start,
-    Withdraw,
-)
+from foresail.model.decision import Instruction, Preempt, Reason, ReasonCode, Start, Withdraw
 from foresail.model.event import (
     Began,
     Cancelled,

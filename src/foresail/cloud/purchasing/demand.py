@@ -63,11 +63,7 @@ def expected_costs(believed_hours: Floats, terms: PurchaseTerms) -> tuple[Floats
     return np.minimum(expected, cheapest), expected < cheapest
 
 
-def job_prices(
-    hours: Floats,
-    terms: PurchaseTerms,
-    on_demand_price: float = 1.0,
-) -> JobPrices:
+def job_prices(hours: Floats, terms: PurchaseTerms, on_demand_price: float = 1.0) -> JobPrices:
     """The cheapest option without a commitment for jobs of known lengths (section 4.1).
 
     ``hours`` are runtimes, shape (jobs,); ``on_demand_price`` is what an hour on demand is worth,
@@ -266,12 +262,7 @@ class PricedDemand:
 
 
 def priced_demand(
-    jobs: BoughtJobs,
-    units: Floats,
-    prices: JobPrices,
-    slot_hours: float,
-    filled: int,
-    slots: int,
+    jobs: BoughtJobs, units: Floats, prices: JobPrices, slot_hours: float, filled: int, slots: int
 ) -> PricedDemand:
     """Stack jobs that start at once, each a class of price (step 6 of spec section 4.1).
 

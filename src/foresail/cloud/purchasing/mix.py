@@ -140,14 +140,7 @@ def mix(
     prices = resource_prices(catalogue)
     resources = resources_of(jobs, catalogue, request.settings.amounts, terms.customised_markup)
     plans = tuple(
-        plan_offline(
-            jobs,
-            each.units,
-            terms,
-            request.settings,
-            resource=each.name,
-            held=each.held,
-        )
+        plan_offline(jobs, each.units, terms, request.settings, resource=each.name, held=each.held)
         for each in resources
     )
     money = [each.per_hour for each in resources]

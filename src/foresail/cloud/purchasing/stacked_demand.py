@@ -139,11 +139,7 @@ class CommitmentWindows(NamedTuple):
 
 
 def choose_windows(
-    prices: Floats,
-    lengths: Integers,
-    costs: Floats,
-    scheduled: Floats,
-    scheduled_length: int,
+    prices: Floats, lengths: Integers, costs: Floats, scheduled: Floats, scheduled_length: int
 ) -> CommitmentWindows:
     """The windows of each level that save most, none overlapping (dynamic program over time).
 

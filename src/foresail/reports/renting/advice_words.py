@@ -201,10 +201,7 @@ def _advised(advice: Advice, prices: PriceCatalogue) -> list[str]:
     what = f"{verb} {count(best.tried.nodes, 'node')} {node.name}{term} ({size})"
     if advice.market.committed:
         what = f"{_have(advice.market)}. {_more(advice, verb, term)}, {size} together"
-    return [
-        f"{what}. {costs}",
-        f"The rule: {rule_words(best.tried.rule)}. {_rented(advice)}",
-    ]
+    return [f"{what}. {costs}", f"The rule: {rule_words(best.tried.rule)}. {_rented(advice)}"]
 
 
 def _have(market: Market) -> str:

@@ -19,13 +19,7 @@ from foresail.cloud.transient.tiers import TieredPlan
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.curve_figure import Axis, Curve, curve_figure
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.renting.page import (
-    CloudPage,
-    Column,
-    NumbersTable,
-    numbers_table,
-    records_of,
-)
+from foresail.reports.renting.page import CloudPage, Column, NumbersTable, numbers_table, records_of
 from foresail.reports.style import PolicyStyle, named_styles
 
 _YEAR: Final = 365.25 * 86_400.0
