@@ -62,8 +62,8 @@ _PATIENCE_SECONDS: Final = 1.0
 _LIST_PATIENCE_SECONDS: Final = 0.02
 """How long forecasts are waited for that are just being made, of one job and of a page of them."""
 
-_FEW: Final = 50
-"""More jobs are read, and their reasons put into words, beside other calls, not before them."""
+_FEW: Final = 10
+"""Reasons of more jobs are put into words beside other calls, not before them."""
 
 _MOST_MEANT: Final = 30_000
 _MOST_LOG_BYTES: Final = 1_000_000
@@ -194,11 +194,7 @@ async def list_jobs(
         wanted = replace(wanted, after=None, before=None)
         rows, following = await jobs_next_first(parts, wanted, after or 0)
     else:
-        is_quick = parts.store.database.reads_at_once and wanted.is_found_at_once
-        if is_quick and limit <= _FEW:
-            rows = parts.store.jobs(wanted)
-        else:
-            rows = await asyncio.to_thread(parts.store.jobs, wanted)
+        rows = await asyncio.to_thread(parts.store.jobs, wanted)
         following = rows[-1]["number"] if len(rows) == limit else None
     told = await _job_answers(rows, parts, _LIST_PATIENCE_SECONDS)
     return answers.JobsAnswer(jobs=told, next=following, total=total)

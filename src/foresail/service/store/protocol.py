@@ -430,12 +430,6 @@ class JobsWanted:
     """At most so many."""
     oldest_first: bool = False
 
-    @property
-    def is_found_at_once(self) -> bool:
-        """Return whether an index has just these, in order: no others are looked at."""
-        is_listed = self.names or self.job_ids is not None or OUT_OF_MEMORY in self.states
-        return len(self.users) + len(self.states) <= 1 and not is_listed
-
 
 @dataclass(frozen=True, slots=True)
 class UsedInBin:
