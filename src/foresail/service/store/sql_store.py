@@ -485,9 +485,10 @@ def _chosen(wanted: JobsWanted, found: Select[Any]) -> Select[Any]:
         if values:
             found = found.where(column.in_(values))
     if wanted.states:
-        over_memory = (JOBS.c.state == "limit") & JOBS.c.because.contains("memory")
-        is_asked = OUT_OF_MEMORY in wanted.states
-        found = found.where(JOBS.c.state.in_(wanted.states) | (over_memory & is_asked))
+        is_wanted: ColumnElement[bool] = JOBS.c.state.in_(wanted.states)
+        if OUT_OF_MEMORY in wanted.states:  # else an index of states has these, in order
+            is_wanted |= (JOBS.c.state == "limit") & JOBS.c.because.contains("memory")
+        found = found.where(is_wanted)
     if wanted.job_ids is not None:
         found = found.where(JOBS.c.job_id.in_(wanted.job_ids))
     if wanted.before is not None:
