@@ -272,9 +272,10 @@ async def plan(
     waiting: list[answers.PlannedJobAnswer] = []
     if forecasts is not None:
         soonest = dict(islice(forecasts.soonest.items(), 2 * most))
-        these = JobsWanted(states=("pending",), job_ids=tuple(soonest), limit=2 * most)
+        these = JobsWanted(job_ids=tuple(soonest), limit=2 * most)
         rows = await asyncio.to_thread(parts.store.jobs, these)
-        still = {row["job_id"] for row in rows} - {each.job.job_id for each in snapshot.running}
+        still = {row["job_id"] for row in rows if row["state"] == "pending"}
+        still.difference_update(each.job.job_id for each in snapshot.running)
         waiting = [
             waiting_bar(forecasts, job) for job_id, job in soonest.items() if job_id in still
         ]

@@ -282,11 +282,9 @@ class SqlStore:
 
     def jobs(self, wanted: JobsWanted) -> list[Row]:
         """Jobs as they stand."""
-        order = JOBS.c.number.asc() if wanted.oldest_first else JOBS.c.number.desc()
         found: list[Row] = []
         while left := min(wanted.limit - len(found), _ROWS_OF_PAGE):
-            chosen = _chosen(wanted, select(JOBS)).order_by(order).limit(left)
-            some = self.database.page(JOBS, chosen)
+            some = self.database.page(JOBS, _page_of(wanted, left))
             found += some
             if len(some) < left:
                 break
@@ -475,6 +473,17 @@ def _alike(jobs: Mapping[str, Row]) -> Collection[Mapping[str, Row]]:
     for job_id, values in jobs.items():
         groups.setdefault(tuple(sorted(values)), {})[job_id] = values
     return groups.values()
+
+
+def _page_of(wanted: JobsWanted, most: int) -> Select[Any]:
+    """Return the first of the wanted jobs, in order."""
+    number = JOBS.c.number.asc() if wanted.oldest_first else JOBS.c.number.desc()
+    if wanted.job_ids is None:
+        return _chosen(wanted, select(JOBS)).order_by(number).limit(most)
+    by_id = JOBS.c.number + 0  # not by looking at all in order
+    numbers = _chosen(wanted, select(JOBS.c.number)).limit(most)
+    numbers = numbers.order_by(by_id.asc() if wanted.oldest_first else by_id.desc())
+    return select(JOBS).where(JOBS.c.number.in_(numbers)).order_by(number)
 
 
 def _chosen(wanted: JobsWanted, found: Select[Any]) -> Select[Any]:
