@@ -92,9 +92,7 @@ class _Forecasters:
 
 def _at(outlook: Outlook, now: float, processors: float | None) -> Outlook:
     """The same at a later moment before anything has happened, on a machine of this size."""
-    waiting = tuple(
-        replace(each, ready_seconds=max(each.ready_seconds, now)) for each in outlook.waiting
-    )
+    waiting = replace(outlook.waiting, ready=np.maximum(outlook.waiting.ready, now))
     room = outlook.room
     if processors is not None:
         room = {

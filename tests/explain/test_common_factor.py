@@ -9,6 +9,7 @@ from foresail.explain.common_factor import (
     PRIOR,
     CommonFactor,
     companions,
+    keys_of,
     normal_draws,
     normal_levels,
     normal_value,
@@ -16,13 +17,13 @@ from foresail.explain.common_factor import (
 
 
 def test_normal_numbers_are_standard_and_depend_on_nothing_but_seed_and_name() -> None:
-    drawn = normal_draws(["a", "b", ("user", 3)], 20_000, 5)
+    drawn = normal_draws(keys_of(["a", "b", ("user", 3)]), 20_000, 5)
     assert drawn.mean(axis=0) == pytest.approx(np.zeros(3), abs=0.03)
     assert np.cov(drawn.T) == pytest.approx(np.eye(3), abs=0.04)
-    np.testing.assert_array_equal(normal_draws(["b"], 20_000, 5)[:, 0], drawn[:, 1])
-    assert not np.allclose(normal_draws(["b"], 20_000, 6)[:, 0], drawn[:, 1])
+    np.testing.assert_array_equal(normal_draws(keys_of(["b"]), 20_000, 5)[:, 0], drawn[:, 1])
+    assert not np.allclose(normal_draws(keys_of(["b"]), 20_000, 6)[:, 0], drawn[:, 1])
     # Golden: of whoever compares two outlooks on two machines.
-    assert normal_draws(["a"], 2, 0)[:, 0] == pytest.approx(GOLDEN, abs=1e-12)
+    assert normal_draws(keys_of(["a"]), 2, 0)[:, 0] == pytest.approx(GOLDEN, abs=1e-12)
 
 
 GOLDEN = (0.1894920452042567, -0.03228025477797207)

@@ -181,11 +181,12 @@ def test_four_times_as_many_jobs_take_some_four_times_as_long():
     """And not sixteen times, as where each start looks at all that wait."""
     events = [Submitted(0.0, Job.gang(f"{n}", 0.0, 1 + n % 4, 100.0, "ann")) for n in range(12_000)]
     outlook = replace(outlook_of(standing("easy", events)), rule=None)
-    forecast_waiting(replace(outlook, waiting=outlook.waiting[:100]), scenarios=4)
+    forecast_waiting(replace(outlook, waiting=outlook.waiting.some(range(100))), scenarios=4)
 
     def seconds(count):
         begin = time.process_time()
-        forecast_waiting(replace(outlook, waiting=outlook.waiting[:count]), scenarios=4)
+        some = outlook.waiting.some(range(min(count, len(outlook.waiting))))
+        forecast_waiting(replace(outlook, waiting=some), scenarios=4)
         return time.process_time() - begin
 
     assert seconds(12_000) < 8.0 * min(seconds(3_000) for _ in range(3))
@@ -209,7 +210,7 @@ def test_jobs_that_come_to_be_due_go_first_as_under_the_guard(seed):
     controller = standing(scheduler, jobs(seed, 60, 0.0), now=3.0, predictor=Requested())
     expected = simulated(controller, scheduler, seed)
     outlook = replace(outlook_of(controller), rule=None)
-    never_due = [replace(each, due_seconds=math.inf) for each in outlook.waiting]
+    never_due = replace(outlook.waiting, due=np.full(len(outlook.waiting), math.inf))
 
     def starts(outlook):
         found = forecast_waiting(outlook, scenarios=1, seed=seed)
@@ -218,7 +219,7 @@ def test_jobs_that_come_to_be_due_go_first_as_under_the_guard(seed):
     assert starts(outlook) == pytest.approx(
         {job_id: expected[job_id] for job_id in starts(outlook)}
     )
-    unguarded = starts(replace(outlook, waiting=tuple(never_due)))
+    unguarded = starts(replace(outlook, waiting=never_due))
     assert np.mean([abs(unguarded[each] - expected[each]) for each in unguarded]) > 200.0
 
 
@@ -239,11 +240,9 @@ def test_who_is_due_goes_before_shorter_ones_and_is_not_put_off():
     outlook = replace(outlook_of(controller), rule=None)
 
     def starts(**due):
-        changed = [
-            replace(each, due_seconds=due.get(each.pending.job.job_id, math.inf))
-            for each in outlook.waiting
-        ]
-        found = forecast_waiting(replace(outlook, waiting=tuple(changed)), scenarios=1)
+        dues = np.array([due.get(each.job.job_id, math.inf) for each in outlook.waiting])
+        changed = replace(outlook.waiting, due=dues)
+        found = forecast_waiting(replace(outlook, waiting=changed), scenarios=1)
         return {job_id: each.start.median for job_id, each in found.items()}
 
     assert starts() == {"short": 1.0, "long": 7.0, "wide": 207.0}
@@ -253,7 +252,8 @@ def test_who_is_due_goes_before_shorter_ones_and_is_not_put_off():
 
 
 def dues_ahead(controller):
-    return {each.pending.job.job_id: each.due_seconds for each in outlook_of(controller).waiting}
+    waiting = outlook_of(controller).waiting
+    return dict(zip(waiting.jobs.places, waiting.due.tolist(), strict=True))
 
 
 def test_dues_are_foreseen_without_disturbing_the_run():

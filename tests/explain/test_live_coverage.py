@@ -7,12 +7,14 @@ service does it with.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from itertools import chain
 
 import numpy as np
 import pytest
 
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
+from foresail.explain.job_columns import NO_JOBS, columns_of
 from foresail.explain.outlook import outlook_of
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.cluster import Cluster
@@ -57,7 +59,7 @@ class KeptForecasts:
         self._moments = moments
         self._starts = StartForecaster()
         self._rows, self._submitted, self._ended_alike = [], [], []
-        self._started, self._kept = {}, {}
+        self._started, self._kept, self._columns = {}, {}, NO_JOBS
 
     def append(self, record):
         """Take one record."""
@@ -71,12 +73,13 @@ class KeptForecasts:
         waits = [each for roster in state.pending_rosters for each in roster.by_id.values()]
         jobs = {each.job.job_id: each.job for each in waits}
         kept = {} if now in self._moments else self._kept
-        if all(service._due_seconds(job, kept) > now for job in jobs.values()):
+        self._columns = columns_of(waits, self._columns)
+        if (service._due_seconds(self._columns, kept) > now).all():
             return
-        outlook = outlook_of(self.controller, history=state.history)
+        outlook = outlook_of(self.controller, (), state.history, self._columns)
         past = service.PastForecasts.from_outcomes([*self._outcomes(now)])
         made = service.drawn_forecasts(outlook, self._starts, past)
-        rows = [*service._due_rows(made, kept)]
+        rows = [*chain.from_iterable(service._due_rows(made, kept))]
         self._rows += rows
         self._submitted += [jobs[row.job_id].submit_seconds for row in rows]
         self._ended_alike += [self._starts.ended_alike(jobs[row.job_id]) for row in rows]

@@ -16,6 +16,7 @@ from foresail.explain import replayed_futures as module
 from foresail.explain.arrivals import DrawnArrivals
 from foresail.explain.forecast import forecast_waiting
 from foresail.explain.futures import stand_in_reason, starts_in_futures
+from foresail.explain.job_columns import columns_of
 from foresail.explain.outlook import RecentJob, outlook_of
 from foresail.explain.replayed_futures import ReplayedFutures, unknown_to_replay
 from foresail.model.cluster import Cluster
@@ -102,7 +103,7 @@ def by_events(policy, controller, arrivals=()):
 
 
 def drawn(outlook):
-    lasting = [[each.pending.job.requested_seconds for each in outlook.waiting]] * 2
+    lasting = [[each.job.requested_seconds for each in outlook.waiting]] * 2
     ends = [[each.start_seconds + each.job.requested_seconds for each in outlook.running]] * 2
     return np.array(lasting), np.array(ends)
 
@@ -116,7 +117,7 @@ def test_starts_are_those_of_the_event_engine(policy, seed):
     assert unknown_to_replay(outlook) is None
     starts = starts_in_futures(outlook, *drawn(outlook), np.random.default_rng(0))
     expected = by_events(policy, controller)
-    ids = [each.pending.job.job_id for each in outlook.waiting]
+    ids = [*outlook.waiting.jobs.places]
     assert starts[0] == pytest.approx([expected[job_id] for job_id in ids])
     assert starts[1].tolist() == starts[0].tolist()
 
@@ -138,7 +139,7 @@ def test_jobs_that_come_are_taken_as_the_event_engine_does(policy, seed):
     runtimes = np.array([[kept[at].requested_seconds for at in row] for row in numbers])
     futures = ReplayedFutures(outlook, DrawnArrivals(seconds, numbers), runtimes)
     starts = futures.starts(*drawn(outlook), 0, 2)
-    ids = [each.pending.job.job_id for each in outlook.waiting]
+    ids = [*outlook.waiting.jobs.places]
     for future in range(2):
         coming = [
             replace(kept[at], job_id=f"n{place}", submit_seconds=time)
@@ -164,7 +165,7 @@ def test_what_would_be_submitted_is_asked_as_if_it_were(policy):
         outlook = outlook_of(controller, [other])
         assert unknown_to_replay(outlook) is None
         starts = starts_in_futures(outlook, *drawn(outlook), np.random.default_rng(0))
-        ids = [each.pending.job.job_id for each in outlook.waiting]
+        ids = [*outlook.waiting.jobs.places]
         expected = by_events(policy, controller, [other])
         assert starts[0] == pytest.approx([expected[job_id] for job_id in ids])
 
@@ -195,16 +196,16 @@ def test_of_more_work_fewer_futures_are_replayed_which_are_the_first(monkeypatch
 def test_what_a_simpler_rule_stands_in_for_is_said():
     """Several partitions, jobs that wait for others, and too many jobs; else nothing."""
     outlook = outlook_of(standing("easy", 0))
-    (room,), first = outlook.room.values(), outlook.waiting[0]
+    (room,), (first, *others) = outlook.room.values(), outlook.waiting
     assert stand_in_reason(outlook) is None
     assert stand_in_reason(outlook, 100_000) == "so many jobs"
     assert stand_in_reason(replace(outlook, rule=None)) == "such a policy or so many jobs"
     assert stand_in_reason(replace(outlook, room={"a": room, "b": room})) == "several partitions"
 
     def with_first(**changes):
-        job = replace(first.pending.job, **changes)
-        instead = replace(first, pending=replace(first.pending, job=job))
-        return replace(outlook, waiting=(instead, *outlook.waiting[1:]))
+        instead = replace(first, job=replace(first.job, **changes))
+        waiting = replace(outlook.waiting, jobs=columns_of([instead, *others]))
+        return replace(outlook, waiting=waiting)
 
-    after = (outlook.waiting[1].pending.job.job_id,)
+    after = (others[0].job.job_id,)
     assert stand_in_reason(with_first(after=after)) == "jobs that wait for others"

@@ -12,6 +12,7 @@ from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point
 from foresail.explain import start_forecaster
 from foresail.explain.common_factor import normal_value
+from foresail.explain.job_columns import NO_JOBS, columns_of
 from foresail.explain.outlook import outlook_of
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.kernels.columns import BELIEF_LEVELS
@@ -73,7 +74,7 @@ def test_a_new_application_is_unknown_until_some_of_it_have_ended(policy, reques
 
 def test_the_first_job_of_an_application_may_reach_its_limit():
     queued = Sleepers(8, "easy").controller.state.pending_job("7")
-    runtimes, _ = StartForecaster().draw([queued], (), 0.0, 300, 0)
+    runtimes, _ = StartForecaster().draw(columns_of([queued]), (), 0.0, 300, 0)
     assert 0.02 < (runtimes == queued.job.requested_seconds).mean() < 0.15
 
 
@@ -90,7 +91,7 @@ def ended(names, took=30.0):
         history.past.append(EndedAttempt(running, outcome, 60.0))
         forecaster.catch_up(history)
         history.forget([job.job_id] if number % 3 == 0 else [])
-    forecaster.draw((), (), 1000.0, 1, 0)
+    forecaster.draw(NO_JOBS, (), 1000.0, 1, 0)
     return forecaster
 
 
@@ -118,7 +119,7 @@ def test_of_a_long_queue_few_jobs_of_each_kind_are_followed(monkeypatch):
         job = named("ab"[number // 80], number)
         history.submitted[job.job_id] = job
     forecaster.catch_up(history)
-    forecaster.draw((), (), 1000.0, 1, 0)
+    forecaster.draw(NO_JOBS, (), 1000.0, 1, 0)
     names = [each.job.name for each in forecaster._in_flight.values()]
     assert [names.count(name) for name in "ab"] == [50, start_forecaster._FEWEST_ALIKE]
 

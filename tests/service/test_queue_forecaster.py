@@ -8,17 +8,21 @@ from dataclasses import replace
 from threading import Event
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from foresail.cli._service import start_cell
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.explain.forecast import Range, WaitingForecast
-from foresail.explain.outlook import outlook_of
+from foresail.distributions.basic import Point
+from foresail.explain.forecast import Range, WaitingForecast, WaitingForecasts
+from foresail.explain.job_columns import columns_of
+from foresail.explain.outlook import WaitingJobs, outlook_of
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.cluster import Cluster
 from foresail.model.event import Submitted
 from foresail.model.job import Job
+from foresail.model.view import PendingJob
 from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest
 from foresail.service import slow_answers as module
@@ -73,15 +77,17 @@ def forecaster(monkeypatch, seconds, jobs):
 
     def drawn(outlook, starts, past, alike=None):
         time.sleep(seconds)
-        waiting = {job_id: WaitingForecast(SOON, SOON, 0.0, None) for job_id in jobs}
+        count, places = len(jobs), outlook.waiting.jobs.places
+        starts = np.repeat([[SOON.low], [SOON.median], [SOON.high]], count, axis=1)
+        shares = np.zeros(count), np.full(count, np.nan), np.full(count, -1.0), np.zeros(count)
+        waiting = WaitingForecasts(places, starts, starts, *shares)
         return Forecasts(outlook, waiting, waiting, {}, frozenset(), {})
 
     monkeypatch.setattr(module, "drawn_forecasts", drawn)
     monkeypatch.setattr(module, "front_of", lambda outlook, _: outlook)
-    waiting = [
-        SimpleNamespace(pending=SimpleNamespace(job=Job.gang(job_id, 0.0, 1))) for job_id in jobs
-    ]
-    snapshots = SnapshotCache(waiting)
+    waiting = [PendingJob(Job.gang(each, 0.0, 1), 0, Point(60.0), 60.0) for each in jobs]
+    columns = [np.zeros(len(jobs))] * 5
+    snapshots = SnapshotCache(WaitingJobs(columns_of(waiting), *columns))
     compiler = SimpleNamespace(compile=lambda: None, is_stopped=False)
     return QueueForecaster(snapshots, Store(), compiler), snapshots
 

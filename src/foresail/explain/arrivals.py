@@ -54,7 +54,7 @@ def draw_arrivals(
     now, past_seconds = outlook.now, outlook.now - outlook.begin_seconds
     last = math.inf
     if not outlook.backfills:
-        last = max((each.place for each in outlook.waiting), default=-math.inf)
+        last = outlook.waiting.place.max(initial=-math.inf)
     numbers = np.array([at for at, each in enumerate(outlook.recent) if each.place < last])
     if not numbers.size or past_seconds <= 0.0:
         return DrawnArrivals(np.zeros((futures, 0)), np.zeros((futures, 0), np.int64))

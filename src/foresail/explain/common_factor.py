@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 import zlib
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.model.distribution import Floats
+from foresail.model.distribution import Floats, Integers
 
 PRIOR: Final = (0.06, 0.35, 0.5, 0.6)
 """Shares of the variance that jobs of one group have in common, from everybody to the narrowest."""
@@ -48,17 +48,21 @@ def normal_value(level: float) -> float:
     return min(max(float(np.interp(level, _BELOW, _GRID)), -_FURTHEST), _FURTHEST)
 
 
-def normal_draws(names: Sequence[Hashable], count: int, seed: int) -> Floats:
-    """Independent standard normal numbers, a column for each name.
+def keys_of(names: Iterable[Hashable]) -> NDArray[np.uint64]:
+    """Return keys that depend on nothing but each name."""
+    return np.array([zlib.crc32(repr(each).encode()) for each in names], dtype=np.uint64)
 
-    They depend on the seed and the name: equal whatever other names there are.
+
+def normal_draws(keys: NDArray[np.uint64], count: int, seed: int) -> Floats:
+    """Independent standard normal numbers, a column for each key.
+
+    They depend on the seed and the key: equal whatever other keys there are.
 
     Returns
     -------
     numpy.ndarray
-        Shape (count, names).
+        Shape (count, keys).
     """
-    keys = np.array([zlib.crc32(repr(each).encode()) for each in names], dtype=np.uint64)
     first = _mixed(keys + (np.uint64(seed) << np.uint64(32)))
     numbers = np.arange(2 * count, dtype=np.uint64).reshape(2, count, 1)
     uniform = (_mixed(first + numbers * _GOLDEN) >> np.uint64(11)) * _UNIT
@@ -76,7 +80,8 @@ def _mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def drawn_levels(
-    names: Sequence[str],
+    keys: NDArray[np.uint64],
+    kinds: Integers,
     groups: Sequence[Sequence[Hashable]],
     shares: Floats,
     count: int,
@@ -84,17 +89,17 @@ def drawn_levels(
 ) -> Floats:
     """Levels of jobs within their beliefs, uniform each, with what they have in common.
 
-    Groups are those of each job from the widest on, and shares those of the variance, shape
-    (jobs, groups). Returns shape (count, jobs).
+    Jobs have a key and the number of a kind. Groups are those of each kind from the widest on, and
+    shares those of the variance, shape (kinds, groups). Returns shape (count, jobs).
     """
-    values = normal_draws(names, count, seed)
-    values *= np.sqrt(1.0 - shares[:, -1])
+    values = normal_draws(keys, count, seed)
+    values *= np.sqrt(1.0 - shares[kinds, -1])
     weights = np.sqrt(np.diff(shares, axis=1, prepend=0.0))
-    for level, of_jobs in enumerate(zip(*groups, strict=True)):
+    for level, of_kinds in enumerate(zip(*groups, strict=True)):
         numbers: dict[Hashable, int] = {}
-        which = [numbers.setdefault(each, len(numbers)) for each in of_jobs]
-        common = normal_draws([(level, each) for each in numbers], count, seed)
-        values += weights[:, level] * common[:, which]
+        which = np.array([numbers.setdefault(each, len(numbers)) for each in of_kinds], np.int64)
+        common = normal_draws(keys_of((level, each) for each in numbers), count, seed)
+        values += weights[kinds, level] * common[:, which[kinds]]
     return normal_levels(values)
 
 

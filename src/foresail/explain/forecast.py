@@ -10,16 +10,16 @@ forecasts.md`` says how well it fits.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from foresail.explain.futures import starts_in_futures
+from foresail.explain.job_columns import NO_JOBS, JobColumns, columns_of, limit_of
 from foresail.explain.outlook import Outlook
 from foresail.model.distribution import Floats
-from foresail.model.job import Job
 from foresail.model.view import PendingJob, RunningJob
 from foresail.simulator.driver import draw_runtimes
 
@@ -129,23 +129,37 @@ class RunningForecast:
 
 
 Draw: TypeAlias = Callable[
-    [Sequence[PendingJob], Sequence[RunningJob], float, int, int], tuple[Floats, Floats]
+    [JobColumns, Sequence[RunningJob], float, int, int], tuple[Floats, Floats]
 ]
 """Draws runtimes of waiting and of running jobs now: how many of each, and by which seed; shapes
 (futures, waiting) and (futures, running)."""
 
 
 def draw_believed(
-    waiting: Sequence[PendingJob], running: Sequence[RunningJob], now: float, count: int, seed: int
+    waiting: JobColumns, running: Sequence[RunningJob], now: float, count: int, seed: int
 ) -> tuple[Floats, Floats]:
     """Draw runtimes as the policy's predictor believes, those of each job by themselves."""
     of_waiting = np.empty((count, len(waiting)))
-    for at, pending in enumerate(waiting):  # of one after the other: there may be many
+    for at, pending in enumerate(waiting.pending):  # of one after the other: there may be many
         drawn = draw_runtimes((pending,), (), now, count, seed)
         of_waiting[:, at] = drawn[pending.job.job_id]
     drawn = draw_runtimes((), running, now, count, seed)
     of_running = [drawn[each.job.job_id] for each in running]
     return of_waiting, np.array(of_running).reshape(-1, count).T
+
+
+def drawn_by_id(
+    draw: Draw,
+    waiting: Sequence[PendingJob],
+    running: Sequence[RunningJob],
+    now: float,
+    count: int,
+    seed: int,
+) -> dict[str, Floats]:
+    """Draw runtimes of jobs that wait and that run, by id."""
+    drawn = np.concatenate(draw(columns_of(waiting), running, now, count, seed), axis=1)
+    ids = [*(each.job.job_id for each in waiting), *(each.job.job_id for each in running)]
+    return dict(zip(ids, drawn.T, strict=True))
 
 
 def forecast_waiting(
@@ -172,21 +186,21 @@ def forecast_waiting(
     draw
         Draws the runtimes.
     """
-    waiting, held = outlook.waiting, len(outlook.held)
-    job_ids = [*(each.pending.job.job_id for each in waiting), *outlook.held]
+    jobs, held = outlook.waiting.jobs, len(outlook.held)
     columns = [np.full((len(LEVELS), held), math.inf)] * 2 + [
         np.ones(held),
         np.full(held, math.nan),
         np.full(held, _NOBODY),
     ]
-    if waiting:
-        jobs = [each.pending for each in waiting]
+    if len(jobs):
         runtimes = draw(jobs, outlook.running, outlook.now, scenarios, seed)
         drawn = _forecast_columns(outlook, *runtimes, np.random.default_rng([scenarios, seed]))
         columns = [np.concatenate(both, axis=-1) for both in zip(drawn, columns, strict=True)]
-    submitted = [each.pending.job.submit_seconds for each in waiting] + [outlook.now] * held
-    columns.append(np.array(submitted, dtype=np.float64))
-    return WaitingForecasts(dict(zip(job_ids, range(len(job_ids)), strict=True)), *columns)
+    columns.append(np.append(jobs.table["submitted"], np.full(held, outlook.now)))
+    places = jobs.places
+    if held:
+        places = {**places, **{each: at for at, each in enumerate(outlook.held, len(jobs))}}
+    return WaitingForecasts(places, *columns)
 
 
 def forecast_running(
@@ -196,9 +210,9 @@ def forecast_running(
     if not running:
         return {}
     scenarios = max(_FEWEST_SCENARIOS, min(SCENARIOS, _MOST_DRAWN // len(running)))
-    _, runtimes = draw((), running, now, scenarios, 0)
+    _, runtimes = draw(NO_JOBS, running, now, scenarios, 0)
     ends = np.maximum(_running_ends(running, runtimes), now)
-    limits = _limits(each.job for each in running)
+    limits = _limits(running)
     last = np.array([each.start_seconds for each in running]) + limits
     overruns = (ends >= np.maximum(last, now) - _AT_LIMIT_SECONDS).mean(axis=0)
     due = np.array([each.job.deadline_seconds for each in running], dtype=np.float64)
@@ -215,11 +229,11 @@ def _forecast_columns(
     outlook: Outlook, lasting: Floats, running: Floats, random: np.random.Generator
 ) -> tuple[Floats, ...]:
     """Return the futures of the waiting jobs, as ``WaitingForecasts`` has them."""
-    jobs = [each.pending.job for each in outlook.waiting]
-    lasting = np.minimum(lasting, _limits(jobs))
+    jobs = outlook.waiting.jobs
+    lasting = np.minimum(lasting, jobs.limits)
     running_ends = _running_ends(outlook.running, running)
     if outlook.losses:
-        widths = np.array([job.cpus for job in jobs])
+        widths = jobs.cpus
         lasting = lasting + _lost_seconds(lasting, widths * outlook.losses, random)
         left = np.maximum(running_ends - outlook.now, 0.0)
         widths = np.array([each.held.cpus for each in outlook.running], dtype=np.float64)
@@ -228,7 +242,7 @@ def _forecast_columns(
     starts = starts_in_futures(outlook, lasting + late, running_ends + late, random) + late
     lasting, running_ends = lasting[: len(starts)], running_ends[: len(starts)]
     ends = np.add(starts, lasting, out=lasting)
-    due = np.array([each.deadline_seconds for each in jobs], dtype=np.float64)
+    due = jobs.table["deadline"]
     misses = np.where(np.isnan(due), math.nan, (ends > due).mean(axis=0))
     never = np.isinf(starts).mean(axis=0)
     causes = width_causes(starts - outlook.now, running_ends - outlook.now)
@@ -262,14 +276,13 @@ def _running_ends(running: Sequence[RunningJob], runtimes: Floats) -> Floats:
     """Return when running jobs end, those that reach their limit there."""
     slowdowns = np.array([each.slowdown for each in running], dtype=np.float64)
     begun = np.array([each.start_seconds for each in running], dtype=np.float64)
-    ends: Floats = begun + np.minimum(slowdowns * runtimes, _limits(each.job for each in running))
+    ends: Floats = begun + np.minimum(slowdowns * runtimes, _limits(running))
     return ends
 
 
-def _limits(jobs: Iterable[Job]) -> Floats:
+def _limits(running: Sequence[RunningJob]) -> Floats:
     """Requested times (seconds), infinite where there is none."""
-    requested = (each.requested_seconds for each in jobs)
-    return np.array([math.inf if each is None else each for each in requested], dtype=np.float64)
+    return np.array([limit_of(each.job) for each in running], dtype=np.float64)
 
 
 def ranges_of(times: Floats) -> list[Range]:

@@ -15,8 +15,9 @@ import numpy as np
 
 from foresail.distributions.basic import Point
 from foresail.explain.arrivals import HOUR, DrawnArrivals, draw_arrivals
+from foresail.explain.job_columns import JobColumns
 from foresail.explain.kernels.forward import ANYWHERE, Futures, blank_scratch, fill_starts
-from foresail.explain.outlook import Outlook, QueuedJob, RecentJob
+from foresail.explain.outlook import Outlook
 from foresail.explain.replayed_futures import (
     ReplayedFutures,
     affordable_futures,
@@ -26,7 +27,7 @@ from foresail.model.cluster import Resources
 from foresail.model.decision import Placement
 from foresail.model.distribution import Floats, Integers
 from foresail.model.job import DependencyKind, Job, Stage
-from foresail.model.view import RunningJob
+from foresail.model.view import PendingJob, RunningJob
 
 _LONGEST_HORIZON: Final = 7 * 24 * HOUR
 _THREADS: Final = 2
@@ -74,7 +75,7 @@ def starts_in_futures(
             len(lasting), lambda first, last: replayed.starts(lasting, running_ends, first, last)
         )
     jobs = len(outlook.waiting) + arrivals.seconds.shape[1]
-    predecessors = _predecessors(outlook.waiting, outlook.running, jobs)
+    predecessors = _predecessors(outlook.waiting.jobs, outlook.running, jobs)
     return _Simulated(outlook, lasting, running_ends, arrivals, predecessors).starts()
 
 
@@ -119,7 +120,7 @@ def stand_in_reason(outlook: Outlook, to_come: int = 0) -> str | None:
     """
     if not affordable_futures(outlook, to_come):
         return "so many jobs"
-    if _predecessors(outlook.waiting, outlook.running, len(outlook.waiting))["before"].size:
+    if _predecessors(outlook.waiting.jobs, outlook.running, len(outlook.waiting))["before"].size:
         return "jobs that wait for others"
     return unknown_to_replay(outlook)
 
@@ -144,10 +145,10 @@ def _runtimes(
     begun = np.array([each.start_seconds for each in outlook.running])
     known = np.array([each.runtime_seconds for each in outlook.recent], dtype=np.float64)
     drawn = np.concatenate((lasting, running_ends - begun), axis=1)
-    ids = [each.pending.job.job_id for each in outlook.waiting]
-    ids += [each.job.job_id for each in outlook.running]
-    place = {job_id: at for at, job_id in enumerate(ids)}
-    same = np.array([place.get(each.pending.job.job_id, 0) for each in outlook.recent], np.int64)
+    waits, count = outlook.waiting.jobs.places, len(outlook.waiting)
+    runs = {each.job.job_id: count + at for at, each in enumerate(outlook.running)}
+    ids = (each.pending.job.job_id for each in outlook.recent)
+    same = np.array([runs.get(job_id, waits.get(job_id, 0)) for job_id in ids], np.int64)
     if not arrivals.numbers.size:
         return np.zeros(arrivals.numbers.shape)
     alike = np.take_along_axis(drawn, same[arrivals.numbers], axis=1)
@@ -158,12 +159,12 @@ def _runtimes(
 def _horizon(outlook: Outlook, lasting: Floats, running_ends: Floats) -> float:
     """Return how far ahead arrivals matter (seconds): twice the time that all work takes."""
     mean = lasting.mean(axis=0)
-    asked = [each.pending.job.total for each in outlook.waiting]
-    room = sum(outlook.room.values(), Resources())
+    asked = outlook.waiting.jobs.by_kind(_needs).T
+    room = _amounts_of(sum(outlook.room.values(), Resources()))
     taken = [
-        float(mean @ np.array([getattr(each, name) for each in asked])) / there
-        for name in _AMOUNTS
-        if (there := getattr(room, name)) > 0.0
+        float(mean @ of_jobs) / there
+        for of_jobs, there in zip(np.ascontiguousarray(asked), room, strict=True)
+        if there > 0.0
     ]
     ends = running_ends.mean(axis=0) if outlook.running else np.zeros(1)
     left = max(0.0, float(ends.max()) - outlook.now)
@@ -175,8 +176,6 @@ _COLUMNS: Final = (
     *("memory", "gpus"),
 )
 _HOME, _WIDTH, _PLANNED, _LIKELY, _READY, _PLACE, _RUNTIME, *_OTHERS = range(len(_COLUMNS))
-_AMOUNTS: Final = ("cpus", "memory_bytes", "gpus")
-"""Names of what is in the columns of width and of others."""
 
 
 class _Simulated:
@@ -195,23 +194,21 @@ class _Simulated:
         self._lasting, self._running_ends = lasting, running_ends
         names: list[str | None] = [*outlook.cpus]
         self._number = {name: number for number, name in enumerate(names)} | {None: ANYWHERE}
-        self._known = self._columns(outlook.waiting)
-        self._known[_LIKELY] = [each.likely_seconds for each in outlook.waiting]
-        self._known[_READY] = [each.ready_seconds for each in outlook.waiting]
-        self._past = self._columns(outlook.recent)
+        jobs, recent = outlook.waiting.jobs, outlook.recent
+        self._known = np.zeros((len(_COLUMNS), len(jobs)))
+        self._known[[_WIDTH, *_OTHERS]] = jobs.by_kind(_needs).T
+        self._known[_PLANNED] = jobs.table["planned"]
+        self._known[_HOME] = self._waiting.home
+        self._known[_PLACE] = self._waiting.place
+        self._known[_LIKELY] = self._waiting.likely
+        self._known[_READY] = self._waiting.ready
+        self._past = np.zeros((len(_COLUMNS), len(recent)))
+        needs = [_needs(each.pending.job) for each in recent]
+        self._past[[_WIDTH, *_OTHERS]] = np.array(needs).reshape(-1, 1 + len(_OTHERS)).T
+        self._past[[_PLANNED, _LIKELY]] = [each.pending.planned_seconds for each in recent]
+        self._past[_HOME] = [self._number[each.partition] for each in recent]
+        self._past[_PLACE] = [each.place for each in recent]
         self._to_come = _runtimes(outlook, arrivals, lasting, running_ends)
-
-    def _columns(self, jobs: Sequence[QueuedJob] | Sequence[RecentJob]) -> Floats:
-        """Return what all futures share of jobs, shape (columns, jobs)."""
-        columns = np.zeros((len(_COLUMNS), len(jobs)))
-        columns[_HOME] = [self._number[each.partition] for each in jobs]
-        asked = [each.pending.job.total for each in jobs]
-        for column, name in zip((_WIDTH, *_OTHERS), _AMOUNTS, strict=True):
-            columns[column] = [getattr(each, name) for each in asked]
-        columns[_PLANNED] = [each.pending.planned_seconds for each in jobs]
-        columns[_LIKELY] = columns[_PLANNED]
-        columns[_PLACE] = [each.place for each in jobs]
-        return columns
 
     def starts(self) -> Floats:
         """Return when waiting jobs start; shape (futures, jobs)."""
@@ -249,7 +246,7 @@ class _Simulated:
             columns[_READY, :, known:] = seconds
             columns[_RUNTIME, :, known:] = self._to_come[lot]
         due = np.full(known + most, math.inf)  # those to come go first never
-        due[:known] = [each.due_seconds for each in waiting]
+        due[:known] = waiting.due
         later = self._known[_READY, self._known[_READY] > outlook.now]
         tried = _TRIED / (len(self._lasting) * (known + most))
         by_ready = np.concatenate((np.broadcast_to(later, (count, later.size)), seconds), axis=1)
@@ -285,6 +282,15 @@ class _Simulated:
         )
 
 
+def _needs(job: Job) -> tuple[float, ...]:
+    return _amounts_of(job.total)
+
+
+def _amounts_of(resources: Resources) -> tuple[float, ...]:
+    """Return what is in the columns of width and of others."""
+    return resources.cpus, resources.memory_bytes, resources.gpus
+
+
 def _amounts(columns: Sequence[int], of: Iterable[Resources]) -> Floats:
     """Return requests or totals of resources beside cpus, shape (columns, those)."""
     rows = [(each.memory_bytes, each.gpus) for each in of]
@@ -293,25 +299,28 @@ def _amounts(columns: Sequence[int], of: Iterable[Resources]) -> Floats:
 
 
 def _predecessors(
-    waiting: Sequence[QueuedJob], running: Sequence[RunningJob], jobs: int
+    waiting: JobColumns, running: Sequence[RunningJob], jobs: int
 ) -> dict[str, Integers]:
     """Return the predecessors of each job that have not ended."""
-    number = {each.pending.job.job_id: at for at, each in enumerate(waiting)}
-    number.update((each.job.job_id, jobs + at) for at, each in enumerate(running))
-    before = [
-        [number[job_id] for job_id in each.pending.job.after if job_id in number]
-        for each in waiting
-    ]
-    _add_conditions(before, waiting, running, number)
+    before: dict[int, list[int]] = {}
+    dependent = np.flatnonzero(waiting.table["waits_for_others"]).tolist()
+    if dependent:
+        number = dict(waiting.places)
+        number.update((each.job.job_id, jobs + at) for at, each in enumerate(running))
+        for at in dependent:
+            after = waiting.pending[at].job.after
+            before[at] = [number[job_id] for job_id in after if job_id in number]
+        _add_conditions(before, waiting.pending, running, number)
     counts = np.zeros(jobs + 1, np.int64)
-    counts[1 : len(before) + 1] = [len(each) for each in before]
-    flat = [each for several in before for each in several]
+    for at, several in before.items():
+        counts[at + 1] = len(several)
+    flat = [each for several in before.values() for each in several]
     return {"first_before": np.cumsum(counts), "before": np.array(flat, np.int64)}
 
 
 def _add_conditions(
-    before: list[list[int]],
-    waiting: Sequence[QueuedJob],
+    before: dict[int, list[int]],
+    waiting: Sequence[PendingJob],
     running: Sequence[RunningJob],
     number: Mapping[str, int],
 ) -> None:
@@ -323,7 +332,7 @@ def _add_conditions(
     arrays: dict[str, list[int]] = {}
     namesakes: dict[tuple[str | None, str | None], list[int]] = {}
     jobs = [(each.job, -1) for each in running]
-    jobs += [(each.pending.job, at) for at, each in enumerate(waiting)]
+    jobs += [(each.job, at) for at, each in enumerate(waiting)]
     for job, at in jobs:
         own, conditions = number[job.job_id], job.conditions
         alike = namesakes.setdefault((job.user, job.name), [])

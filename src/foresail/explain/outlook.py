@@ -6,13 +6,20 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import chain
+from operator import attrgetter
 from statistics import median
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
+import numpy as np
+
 from foresail.control.loop import Controller
+from foresail.explain.job_columns import NO_JOBS, JobColumns, columns_of
+from foresail.explain.kernels.forward import ANYWHERE
 from foresail.kernels.signatures import CompiledCorrection, CompiledScheduler
 from foresail.model.cluster import Cluster, NamedPartitions, Resources
-from foresail.model.containers import quickly_made
+from foresail.model.containers import replaced
+from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import InputError
 from foresail.model.event import Conventions, EndedBecause
 from foresail.model.job import Job
@@ -33,33 +40,44 @@ _MOST_FORESEEN: Final = 5_000
 """Jobs that wait, up to which it is foreseen when each is due: with more, it would take seconds."""
 
 
-@quickly_made
-@dataclass(frozen=True, slots=True)
-class QueuedJob:
-    """A job that waits.
+@dataclass(frozen=True, slots=True, eq=False)
+class WaitingJobs:
+    """Jobs that wait, in order of arrival.
 
     Parameters
     ----------
-    pending
-        With what is believed of it now.
-    partition
-        Where it would run; None: in any that has the cpus.
+    jobs
+        With what is believed of them now.
+    home
+        Number of the partition where each would run; ANYWHERE: in any that has the cpus.
     place
         Jobs of lower numbers are tried first.
-    ready_seconds
-        When it may start at the earliest.
-    likely_seconds
-        Runtime that it is tried with behind another that does not fit.
-    due_seconds
-        From when on it goes before all others; infinite for never.
+    ready
+        When each may start at the earliest (seconds).
+    likely
+        Runtime that it is tried with behind another that does not fit (seconds).
+    due
+        From when on it goes before all others (seconds); infinite for never.
     """
 
-    pending: PendingJob
-    partition: str | None
-    place: float
-    ready_seconds: float
-    likely_seconds: float
-    due_seconds: float = math.inf
+    jobs: JobColumns
+    home: Integers
+    place: Floats
+    ready: Floats
+    likely: Floats
+    due: Floats
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def __iter__(self) -> Iterator[PendingJob]:
+        return iter(self.jobs.pending)
+
+    def some(self, rows: Sequence[int]) -> WaitingJobs:
+        """Return some of them, in this order."""
+        at = np.array(rows, np.int64)
+        others = (each[at] for each in (self.place, self.ready, self.likely, self.due))
+        return WaitingJobs(self.jobs.some(rows), self.home[at], *others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +186,7 @@ class Outlook:
     backfills: bool
     running: tuple[RunningJob, ...]
     taken: tuple[Resources, ...]
-    waiting: tuple[QueuedJob, ...]
+    waiting: WaitingJobs
     held: frozenset[str] = frozenset()
     recent: tuple[RecentJob, ...] = ()
     has_order: bool = True
@@ -184,7 +202,10 @@ class Outlook:
 
 
 def outlook_of(
-    controller: Controller, others: Iterable[Job] = (), history: JobHistory | None = None
+    controller: Controller,
+    others: Iterable[Job] = (),
+    history: JobHistory | None = None,
+    before: JobColumns = NO_JOBS,
 ) -> Outlook:
     """Return the outlook of a controller, and as if it had been given other jobs.
 
@@ -198,14 +219,19 @@ def outlook_of(
         start from its submission on, or from now on if that is later.
     history
         Jobs the like of which may come again; None: nothing comes.
+    before
+        Columns of an earlier outlook, from which those of jobs that still wait are taken.
 
     Raises ``InputError`` if nodes of the cluster are in several partitions.
     """
-    return outlook_maker(controller, others, history)()
+    return outlook_maker(controller, others, history, before)()
 
 
 def outlook_maker(
-    controller: Controller, others: Iterable[Job] = (), history: JobHistory | None = None
+    controller: Controller,
+    others: Iterable[Job] = (),
+    history: JobHistory | None = None,
+    before: JobColumns = NO_JOBS,
 ) -> Callable[[], Outlook]:
     """Return what makes the outlook of this moment, in any thread, whatever happens meanwhile.
 
@@ -228,7 +254,8 @@ def outlook_maker(
         running=running,
         initial_seconds=initial,
         taken=taken,
-        pending=[each for roster in state.pending_rosters for each in roster.by_id.values()],
+        pending=[*chain.from_iterable(each.by_id.values() for each in state.pending_rosters)],
+        before=before,
         held=frozenset(state.held),
         asked=asked,
         backfills=scheduler.backfills,
@@ -307,6 +334,7 @@ class _Moment:
     """Planned runtime of each running job when it was submitted."""
     taken: tuple[Resources, ...]
     pending: Sequence[PendingJob]
+    before: JobColumns
     held: frozenset[str]
     asked: Mapping[str, PendingJob]
     """Jobs that are not submitted, by id."""
@@ -325,8 +353,8 @@ class _Moment:
 
     def outlook(self) -> Outlook:
         """Return the outlook."""
-        home, waiting = _PartitionOf(self.cluster), self._waiting()
-        begin, recent = self._recent(home, waiting)
+        home, jobs = _PartitionOf(self.cluster), columns_of(self._waiting(), self.before)
+        begin, recent = self._recent(home, jobs)
         latency, losses = _latency_and_losses(self.latest)
         return Outlook(
             now=self.now,
@@ -335,7 +363,7 @@ class _Moment:
             backfills=self.backfills is not False,
             running=self.running,
             taken=self.taken,
-            waiting=self._queued(home, waiting),
+            waiting=self._queued(home, jobs),
             held=self.held,
             recent=recent,
             has_order=self.backfills is not None,
@@ -347,35 +375,40 @@ class _Moment:
 
     def _waiting(self) -> list[PendingJob]:
         """Return the jobs that wait and are not held, by arrival; asked ones in their places."""
-        waiting, instead = [], dict(self.asked)
-        for each in sorted(self.pending, key=_by_arrival):
-            if each.job.job_id not in self.held:
-                other = instead.pop(each.job.job_id, None)
-                waiting.append(each if other is None else replace(other, arrival=each.arrival))
-        return waiting + [each for job_id, each in instead.items() if job_id not in self.held]
+        waiting, held = sorted(self.pending, key=attrgetter("arrival")), self.held
+        if not held and not self.asked:
+            return waiting
+        instead = dict(self.asked)
+        for at, each in enumerate(waiting):
+            other = instead.pop(each.job.job_id, None)
+            if other is not None:
+                waiting[at] = replaced(other, arrival=each.arrival)
+        return [each for each in (*waiting, *instead.values()) if each.job.job_id not in held]
 
-    def _queued(self, home: _PartitionOf, waiting: Sequence[PendingJob]) -> tuple[QueuedJob, ...]:
-        dues: dict[str, float] = {}
+    def _queued(self, home: _PartitionOf, jobs: JobColumns) -> WaitingJobs:
+        due = jobs.table["due"].copy()
         if self.reference is not None and self.is_foreseen:
-            found = self.reference.copy().found(math.inf)
-            dues = {job_id: due.due_seconds for job_id, due in found}
-        return tuple(
-            QueuedJob(
-                each,
-                home(each.job),
-                self._place(each),
-                max(each.job.eligible_seconds, self.now),
-                each.planned_seconds if self.reference is None else each.prediction.quantile(0.5),
-                dues.get(each.job.job_id, math.inf) if each.due is None else each.due.due_seconds,
-            )
-            for each in waiting
+            for job_id, found in self.reference.copy().found(math.inf):
+                at = jobs.places.get(job_id)
+                if at is not None and jobs.pending[at].due is None:
+                    due[at] = found.due_seconds
+        number: dict[str | None, int] = {name: at for at, name in enumerate(self.room)}
+        return WaitingJobs(
+            jobs,
+            home=jobs.by_kind(lambda job: number.get(home(job), ANYWHERE)).astype(np.int64),
+            place=self._places(jobs),
+            ready=np.maximum(jobs.table["eligible"], self.now),
+            likely=jobs.table["planned"] if self.reference is None else jobs.medians,
+            due=due,
         )
 
-    def _place(self, pending: PendingJob) -> float:
-        """Return a job's place by the scheduler's own order, else by its plan, else by arrival."""
+    def _places(self, jobs: JobColumns) -> Floats:
+        """Return places by the scheduler's own order, else by its plan, else by arrival."""
         if self.order is not None:
-            return self.order.place_in_queue(pending, self.now)
-        return self.plan.get(pending.job.job_id, self.now + 1e9 + pending.arrival)
+            told = jobs.specs(), jobs.summary_rows, self.now
+            return self.order.places_in_queue(jobs.pending, *told)
+        planned = np.array([self.plan.get(job_id, math.nan) for job_id in jobs.places])
+        return np.where(np.isnan(planned), self.now + 1e9 + jobs.table["arrival"], planned)
 
     def _whole_rule(self) -> QueueRule | None:
         if self.rule is None or not isinstance(self.reference, ReplayedReference):
@@ -383,7 +416,7 @@ class _Moment:
         return replace(self.rule, references=tuple(self.reference.standing()))
 
     def _recent(
-        self, home: _PartitionOf, waiting: Sequence[PendingJob]
+        self, home: _PartitionOf, waiting: JobColumns
     ) -> tuple[float, tuple[RecentJob, ...]]:
         """Return since when all that came are known, and the latest of them."""
         noted = self.came
@@ -398,7 +431,11 @@ class _Moment:
         }
         for runs, planned in zip(self.running, self.initial_seconds, strict=True):
             came[runs.job.job_id] = PendingJob(runs.job, 0, runs.prediction, planned), None
-        came.update((each.job.job_id, (each, None)) for each in waiting)
+        latest = np.argsort(waiting.table["submitted"], kind="stable")
+        latest = latest[waiting.cpus[latest] > 0.0]
+        latest = np.sort(latest[-MOST_RECENT - 1 - len(noted.unknown) :])  # others would be cut
+        waits = (waiting.pending[at] for at in latest.tolist())
+        came.update((each.job.job_id, (each, None)) for each in waits)
         begin = self.now if noted.first is None else noted.first.submit_seconds
         if len(noted.past) > MOST_RECENT:  # all that came since then are known
             begin = noted.past[0].outcome.end_seconds
@@ -406,13 +443,18 @@ class _Moment:
         known = sorted((each for each in known if each[0].job.cpus), key=_submitted)
         if len(known) > MOST_RECENT:
             begin = max(begin, known[-MOST_RECENT - 1][0].job.submit_seconds)
-        recent = []
-        for pending, runtime in known[-MOST_RECENT:]:
-            when = pending.job.submit_seconds
-            job = replace(pending.job, submit_seconds=self.now)
-            comes = replace(pending, job=job, arrival=noted.arrival)
-            recent.append(RecentJob(comes, home(job), self._place(comes), when, runtime))
-        return begin, tuple(recent)
+        known = known[-MOST_RECENT:]
+        jobs = columns_of([pending for pending, _ in known], waiting)
+        jobs.table["submitted"], jobs.table["arrival"] = self.now, noted.arrival
+        again = [
+            replaced(each, job=replaced(each.job, submit_seconds=self.now), arrival=noted.arrival)
+            for each in jobs.pending
+        ]
+        places = self._places(replace(jobs, pending=again)).tolist()
+        return begin, tuple(
+            RecentJob(comes, home(comes.job), place, pending.job.submit_seconds, runtime)
+            for comes, place, (pending, runtime) in zip(again, places, known, strict=True)
+        )
 
 
 def front_of(outlook: Outlook, count: int) -> Outlook:
@@ -420,11 +462,11 @@ def front_of(outlook: Outlook, count: int) -> Outlook:
 
     What goes behind them, or is still to come, could go ahead of some: their starts come out early.
     """
-    free = [each for each in outlook.waiting if each.pending.job.conditions is None]
-    free = [each for each in free if not each.pending.job.after]
-    first = sorted(free, key=lambda each: (each.due_seconds, each.place))[:count]
-    first.sort(key=lambda each: each.pending.arrival)
-    return replace(outlook, waiting=tuple(first), recent=(), rule=None)
+    waiting = outlook.waiting
+    free = np.flatnonzero(~waiting.jobs.table["waits_for_others"])
+    first = free[np.lexsort((waiting.place[free], waiting.due[free]))[:count]]
+    some = waiting.some(np.sort(first).tolist())
+    return replace(outlook, waiting=some, recent=(), rule=None)
 
 
 def _rule(controller: Controller, initial_seconds: Sequence[float]) -> QueueRule | None:
@@ -439,10 +481,6 @@ def _rule(controller: Controller, initial_seconds: Sequence[float]) -> QueueRule
     return QueueRule(
         scheduler, correction, controller.conventions, tuple(initial_seconds), controller.plan
     )
-
-
-def _by_arrival(pending: PendingJob) -> int:
-    return pending.arrival
 
 
 def _submitted(came: tuple[PendingJob, float | None]) -> float:

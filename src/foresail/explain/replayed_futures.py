@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
-from foresail.distributions.summary import summarise
 from foresail.explain.arrivals import DrawnArrivals
+from foresail.explain.job_columns import JobColumns, columns_of
 from foresail.explain.kernels.replayed import (
     ToCome,
     enter_queue,
@@ -18,19 +17,17 @@ from foresail.explain.kernels.replayed import (
 from foresail.explain.outlook import Outlook, QueueRule
 from foresail.kernels.calling import step_address
 from foresail.kernels.columns import (
-    CPUS,
-    REQUESTED,
     SPEC_COLUMNS,
     SUBMIT,
-    SUMMARY_COLUMNS,
     nearest_grain,
     whole_grain,
+    whole_grains,
 )
 from foresail.kernels.signatures import PredictorState
 from foresail.kernels.waiting_jobs import DUE, LATEST, PLANNED, RESERVATION, SUBMITTED
 from foresail.model.distribution import Floats, Integers
 from foresail.model.job import Job
-from foresail.model.view import PendingJob, RunningJob
+from foresail.model.view import PendingJob
 from foresail.schedulers.kernels import reference as easy
 from foresail.schedulers.kernels.waiting_queue import NOW, WAITS
 from foresail.simulator.kernels import replay_loop as loop
@@ -61,11 +58,10 @@ def unknown_to_replay(outlook: Outlook) -> str | None:
         return "several partitions"
     if math.isinf(rule.scheduler.most_reserved) and len(waiting) > _MOST_WITH_RESERVATIONS:
         return "reservations of so many jobs"
-    jobs = [each.pending.job for each in waiting]
-    jobs += [each.pending.job for each in outlook.recent]
+    jobs = [*waiting.jobs.kinds, *(each.pending.job for each in outlook.recent)]
     if any(job.total.memory_bytes or job.total.gpus for job in jobs):
         return "memory and gpus"
-    if rule.references and any(each.ready_seconds > outlook.now for each in waiting):
+    if rule.references and (waiting.ready > outlook.now).any():
         return "jobs that may start later"
     return None
 
@@ -110,32 +106,25 @@ class ReplayedFutures:
         slot_of = dict(rule.references[0][1]) if rule.references else {}
         entered = set(slot_of)
         first = int(rule.references[0][0].counters[easy.ENTERED]) if rule.references else 0
-        self._columns = [at for at, each in enumerate(outlook.waiting) if self._fits(each.pending)]
-        queued = [outlook.waiting[at] for at in self._columns]
-        jobs = [each.job for each in outlook.running] + [each.pending.job for each in queued]
-        for job in jobs:
-            if job.job_id not in slot_of:
-                slot_of[job.job_id] = first
+        whole = outlook.waiting
+        self._columns = np.flatnonzero(whole_grains(whole.jobs.cpus) <= self._cpus)
+        queued = whole.some(self._columns.tolist())
+        job_ids = [*(each.job.job_id for each in outlook.running), *queued.jobs.places]
+        for job_id in job_ids:
+            if job_id not in slot_of:
+                slot_of[job_id] = first
                 first += 1
-        slots = np.array([slot_of[job.job_id] for job in jobs], np.int64)
+        slots = np.array([slot_of[job_id] for job_id in job_ids], np.int64)
         self._first = first
         self._running, self._waiting = np.split(slots, [len(outlook.running)])
-        later = np.array(
-            [
-                each.ready_seconds > outlook.now
-                or (bool(rule.references) and each.pending.job.job_id not in entered)
-                for each in queued
-            ],
-            dtype=np.bool_,
-        )
-        ready = np.array([each.ready_seconds for each in queued])[later]
+        later = queued.ready > outlook.now
+        if rule.references:
+            later |= np.array([job_id not in entered for job_id in queued.jobs.places], np.bool_)
+        ready = queued.ready[later]
         self._kinds: dict[tuple[str | None, float | None], int] = {}
         self._submissions = self._to_come(arrivals, runtimes, self._waiting[later], ready)
-        self._known = self._standing([each.pending for each in queued], int(later.sum()))
+        self._known = self._standing(queued.jobs, int(later.sum()))
         enter_queue(self._known, self._waiting[~later], self._running)
-
-    def _fits(self, pending: PendingJob) -> bool:
-        return whole_grain(pending.job.cpus) <= self._cpus
 
     def _kind(self, job: Job) -> int:
         return self._kinds.setdefault((job.user, job.requested_seconds), len(self._kinds))
@@ -156,44 +145,44 @@ class ReplayedFutures:
             rows = np.take_along_axis(rows, order, axis=1)
             runtimes = np.take_along_axis(runtimes, order, axis=1)
         recent = [each.pending for each in self._outlook.recent] if arrivals.numbers.size else []
-        specs, summaries = _specified([each.job for each in recent]), _summaries(recent)
-        kinds = np.array([self._kind(each.job) for each in recent], np.int64)
-        return ToCome(seconds, rows, runtimes, specs, summaries, _widths(recent), kinds)
+        jobs = columns_of(recent)
+        kinds = jobs.by_kind(self._kind).astype(np.int64)
+        widths = whole_grains(jobs.cpus)
+        return ToCome(seconds, rows, runtimes, jobs.specs(), jobs.summary_rows, widths, kinds)
 
-    def _standing(self, waiting: Sequence[PendingJob], later: int) -> loop.Replay:
+    def _standing(self, waiting: JobColumns, later: int) -> loop.Replay:
         """Return tables with rows of all that is known; ``later`` are to be submitted still."""
         outlook, rule = self._outlook, self._rule
         running = outlook.running
         count = self._first + self._submissions.seconds.shape[1] + 1
         specs = np.full((count, SPEC_COLUMNS), -1.0)
         specs[-1, SUBMIT] = math.inf
-        slots = np.concatenate((self._running, self._waiting))
-        jobs = [*(each.job for each in running), *(each.job for each in waiting)]
-        specs[slots] = _specified(jobs)
+        runs = columns_of([PendingJob(each.job, 0, each.prediction, 0.0) for each in running])
+        specs[self._running], specs[self._waiting] = runs.specs(), waiting.specs()
         kinds = np.zeros(count, np.int64)
-        kinds[slots] = [self._kind(job) for job in jobs]
+        kinds[self._running] = runs.by_kind(self._kind)
+        kinds[self._waiting] = waiting.by_kind(self._kind)
         kinds[-1] = len(self._kinds)  # so that there are as many rows
         width = np.zeros(count)
         width[self._running] = [whole_grain(each.cpus) for each in outlook.taken]
-        width[self._waiting] = _widths(waiting)
+        width[self._waiting] = whole_grains(waiting.cpus)
         free = self._cpus - float(width[self._running].sum())
         machine = _machine(rule, free)
         state = PredictorState(np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)))
         at = loop.idle(specs, width, np.zeros(count), kinds, rule.scheduler, machine, state)
-        at.queue.summaries[self._running] = _summaries(running)
-        at.queue.summaries[self._waiting] = _summaries(waiting)
+        at.queue.summaries[self._running] = runs.summary_rows
+        at.queue.summaries[self._waiting] = waiting.summary_rows
         table = at.queue.jobs
         table[-1, WAITS] = 1.0  # where looking for the first that waits ends
-        table[self._waiting, PLANNED] = [each.planned_seconds for each in waiting]
+        table[self._waiting, PLANNED] = waiting.table["planned"]
         table[self._waiting, loop.INITIAL] = table[self._waiting, PLANNED]
-        planned = [rule.plan.get(each.job.job_id, math.nan) for each in waiting]
+        planned = [rule.plan.get(job_id, math.nan) for job_id in waiting.places]
         table[self._waiting, RESERVATION] = planned
         limit = rule.scheduler.age_limit_seconds
         table[self._waiting, DUE] = table[self._waiting, SUBMITTED] + limit
-        dues = [(slot, each.due) for slot, each in zip(self._waiting, waiting, strict=True)]
-        for slot, due in dues:
-            if due is not None:
-                table[slot, [DUE, LATEST]] = due.due_seconds, due.latest_seconds
+        known = np.isfinite(waiting.table["due"])
+        table[self._waiting[known], DUE] = waiting.table["due"][known]
+        table[self._waiting[known], LATEST] = waiting.table["latest"][known]
         table[self._running, loop.START] = [each.start_seconds for each in running]
         table[self._running, loop.EXPECTED] = [each.expected_end_seconds for each in running]
         table[self._running, PLANNED] = (
@@ -241,28 +230,6 @@ def _machine(rule: QueueRule, free: float) -> Floats:
     correct, parameters = rule.correction.compiled()
     steps = loop.Steps(0.0, 0.0, 0.0, 0.0, step_address(correct))
     return loop.machine_numbers(free, steps, rule.conventions, parameters, rule.scheduler.shares)
-
-
-def _specified(jobs: Sequence[Job]) -> Floats:
-    """Return rows of jobs as orders see them."""
-    specs = np.full((len(jobs), SPEC_COLUMNS), -1.0)
-    specs[:, SUBMIT] = [each.submit_seconds for each in jobs]
-    specs[:, CPUS] = [each.cpus for each in jobs]
-    requested = [each.requested_seconds for each in jobs]
-    specs[:, REQUESTED] = [math.inf if each is None else each for each in requested]
-    return specs
-
-
-def _widths(pendings: Sequence[PendingJob]) -> Floats:
-    return np.array([whole_grain(each.job.cpus) for each in pendings])
-
-
-def _summaries(believed: Sequence[PendingJob] | Sequence[RunningJob]) -> Floats:
-    """Return summary rows of beliefs; many jobs share one."""
-    rows = {id(each.prediction): each.prediction for each in believed}
-    found = {key: summarise(belief) for key, belief in rows.items()}
-    table = [found[id(each.prediction)] for each in believed]
-    return np.array(table).reshape(-1, SUMMARY_COLUMNS)
 
 
 def _with_room(at: easy.ReferenceTables, count: int) -> easy.ReferenceTables:

@@ -18,7 +18,7 @@ import numpy as np
 
 from foresail.control.loop import Controller
 from foresail.control.policy import Policy, parse_policy
-from foresail.explain.forecast import Draw, WaitingForecast, ranges_of
+from foresail.explain.forecast import Draw, WaitingForecast, drawn_by_id, ranges_of
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.errors import InputError
 from foresail.model.event import REQUEUED, NodeRemoved, Outcome
@@ -128,9 +128,7 @@ def forecast_in_run(
     if pending is None:
         raise InputError("does not wait then", field="job", value=job_id, expected="one that does")
     waiting, running = tuple(controller.pending), tuple(controller.running.values())
-    of_waiting, of_running = draw(waiting, running, now, scenarios, seed)
-    drawn = {each.job.job_id: of for each, of in zip(waiting, of_waiting.T, strict=True)}
-    drawn |= {each.job.job_id: of for each, of in zip(running, of_running.T, strict=True)}
+    drawn = drawn_by_id(draw, waiting, running, now, scenarios, seed)
     policy, goes = scenario.policy_in_force, scenario.conditions.node_changes
     spans: list[tuple[float, float]] = []
     if watch is not None:

@@ -27,15 +27,17 @@ from foresail.explain.common_factor import (
     PRIOR,
     CommonFactor,
     drawn_levels,
+    keys_of,
     normal_value,
 )
 from foresail.explain.forecast import SCENARIOS, WaitingForecasts, forecast_waiting
+from foresail.explain.job_columns import JobColumns, limit_of
 from foresail.explain.outlook import Outlook
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS
-from foresail.model.distribution import Distribution, Floats
+from foresail.model.distribution import Distribution, Floats, Integers
 from foresail.model.event import REQUEUED, EndedBecause, Outcome
 from foresail.model.job import Job
-from foresail.model.view import PendingJob, RunningJob
+from foresail.model.view import RunningJob
 from foresail.predictors.calibrated import Calibrated, CalibratedParameters
 from foresail.predictors.similar import Similar, SimilarParameters
 from foresail.record.job_life import EndedAttempt, JobHistory
@@ -266,7 +268,7 @@ class StartForecaster:
 
     def draw(
         self,
-        waiting: Sequence[PendingJob],
+        waiting: JobColumns,
         running: Sequence[RunningJob],
         now: float,
         count: int,
@@ -280,27 +282,28 @@ class StartForecaster:
         tuple
             Shapes (count, waiting) and (count, running).
         """
-        jobs = [*(each.job for each in waiting), *(each.job for each in running)]
+        jobs, which = _examples(waiting, running, alike)
         kinds: dict[Kind, int] = {}
         with self._lock:
             self._learn()
-            known_as = [self._labelled(alike.get(job.job_id, job)) for job in jobs]
+            known_as = [self._labelled(job) for job in jobs]
             kind_of = [kinds.setdefault(_kind(job), len(kinds)) for job in known_as]
             if len(kinds) > _MOST_KINDS:
                 kinds = {}
                 kind_of = [kinds.setdefault(_like_kind(job), len(kinds)) for job in known_as]
             some = dict(zip(kind_of, known_as, strict=True))
             beliefs = [self._believed(some[kind], now) for kind in range(len(kinds))]
-        width = len(PRIOR)
-        shares = np.array([each.shares for each in beliefs]).reshape(-1, width)[kind_of]
-        elapsed = np.zeros(len(jobs))
+        of_example = np.array(kind_of, np.int64)
+        shares = np.array([each.shares for each in beliefs]).reshape(-1, len(PRIOR))[of_example]
+        elapsed, limits = np.zeros(len(which)), np.full(len(which), np.inf)
+        limits[: len(waiting)] = waiting.limits
         for at, each in enumerate(running, start=len(waiting)):
             elapsed[at] = max(each.elapsed_seconds(now), 0.0) / each.slowdown
+            limits[at] = limit_of(each.job)
+        keys = np.append(waiting.table["key"], keys_of([each.job.job_id for each in running]))
         groups = [_groups(job) for job in known_as]
-        levels = drawn_levels([job.job_id for job in jobs], groups, shares, count, seed)
-        runtimes = _runtimes(beliefs, kind_of, levels, elapsed)
-        requested = (job.requested_seconds for job in jobs)
-        limits = np.array([np.inf if each is None else each for each in requested])
+        levels = drawn_levels(keys, which, groups, shares, count, seed)
+        runtimes = _runtimes(beliefs, of_example[which], levels, elapsed)
         np.minimum(runtimes, np.maximum(limits, elapsed), out=runtimes)
         return runtimes[:, : len(waiting)], runtimes[:, len(waiting) :]
 
@@ -313,7 +316,7 @@ class StartForecaster:
             rows = [_without_limit(row, job.requested_seconds) for row in belief.rows]
             belief = replace(belief, rows=np.array(rows))
         levels = (np.arange(_MOST_NEEDED) + 0.5) / _MOST_NEEDED
-        return _runtimes([belief], [0], levels[:, None], np.zeros(1))[:, 0]
+        return _runtimes([belief], np.zeros(1, np.int64), levels[:, None], np.zeros(1))[:, 0]
 
     def _news_of(self, jobs: JobHistory) -> list[_News]:
         """Return what is new, in order of time."""
@@ -475,6 +478,28 @@ class StartForecaster:
         return values
 
 
+def _examples(
+    waiting: JobColumns, running: Sequence[RunningJob], alike: Mapping[str, Job]
+) -> tuple[list[Job], Integers]:
+    """Return a job of each kind, the last of all in order, and the number of each job's.
+
+    Those of some ids are taken for others.
+    """
+    jobs, last = waiting.kinds, waiting.of_kind.tolist()
+    which = waiting.table["kind"].astype(np.int64)
+    for job_id, other in alike.items():
+        at = waiting.places.get(job_id)
+        if at is not None:
+            which[at] = len(jobs)
+            jobs.append(other)
+            last.append(at)
+    which = np.append(which, len(jobs) + np.arange(len(running)))
+    jobs += [alike.get(each.job.job_id, each.job) for each in running]
+    last += range(len(waiting), len(which))
+    order = np.argsort(last, kind="stable")
+    return [jobs[at] for at in order.tolist()], np.argsort(order)[which]
+
+
 def _without_limit(row: Floats, limit_seconds: float) -> Floats:
     """Return quantiles that go on log-normally where a limit has cut them."""
     cut = int(np.searchsorted(row, limit_seconds * (1.0 - _AT_LIMIT)))
@@ -499,7 +524,7 @@ def _level(row: Floats, value: float) -> float:
 
 
 def _runtimes(
-    beliefs: Sequence[_Belief], kind_of: Sequence[int], levels: Floats, elapsed: Floats
+    beliefs: Sequence[_Belief], kind_of: Integers, levels: Floats, elapsed: Floats
 ) -> Floats:
     """Runtimes at levels of what is left of beliefs, given what jobs have run for.
 
@@ -526,9 +551,8 @@ def _runtimes(
     above = np.clip(np.searchsorted(_LEVELS, reaches), 1, BELIEF_COLUMNS - 1)
     low = _LEVELS[above - 1]
     share = (reaches - low) / (_LEVELS[above] - low)
-    kinds = np.asarray(kind_of, dtype=np.int64)
-    runtimes: Floats = rows[kinds, chosen, above - 1]
-    runtimes += share * (rows[kinds, chosen, above] - runtimes)
+    runtimes: Floats = rows[kind_of, chosen, above - 1]
+    runtimes += share * (rows[kind_of, chosen, above] - runtimes)
     runtimes[:, outlived] = elapsed[outlived] / np.maximum(1.0 - levels[:, outlived], 1e-3)
     np.maximum(runtimes, elapsed, out=runtimes)
     return runtimes

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
+
 from foresail.model.cluster import Cluster, Resources
 from foresail.model.decision import Decision
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 from foresail.model.event import Allocation, Outcome
 from foresail.model.job import Job, JobSize
 from foresail.model.view import ClusterView, Due, PendingJob, Rejection, Reservation
@@ -198,6 +200,19 @@ class Scheduler:
     def place_in_queue(self, pending: PendingJob, now: float) -> float:
         """Jobs of lower numbers come first, as far as that does not depend on other jobs."""
         raise NotImplementedError
+
+    def places_in_queue(
+        self,
+        pending: Sequence[PendingJob],
+        specs: Floats,  # noqa: ARG002 - for who can look at all at once
+        summaries: Floats,  # noqa: ARG002
+        now: float,
+    ) -> Floats:
+        """Places of many jobs, each as by ``place_in_queue``.
+
+        ``specs`` and ``summaries`` are their rows as kernels read them (``kernels.columns``).
+        """
+        return np.array([self.place_in_queue(each, now) for each in pending], np.float64)
 
     def reserve(
         self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster

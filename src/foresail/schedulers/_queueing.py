@@ -47,7 +47,7 @@ from foresail.schedulers.kernels.waiting_queue import (
     NO_ROOM,
     WOULD_DELAY,
 )
-from foresail.schedulers.order_expression import Orders, compile_expression
+from foresail.schedulers.order_expression import Orders, compile_expression, fill_places
 
 _LIKELY_RUNTIME = "q50"
 """Runtime that a backfill candidate is tried with where backfilling is guarded."""
@@ -118,6 +118,16 @@ class QueueScheduler(Scheduler):
     def place_in_queue(self, pending: PendingJob, now: float) -> float:
         """The value that the queue is ordered by, as if no other job were like this one."""
         return self._value(self._compiled.queue.code, pending, now)
+
+    def places_in_queue(
+        self, pending: Sequence[PendingJob], specs: Floats, summaries: Floats, now: float
+    ) -> Floats:
+        """Places of many jobs, all at once unless a subclass has a place of its own for each."""
+        if type(self).place_in_queue is not QueueScheduler.place_in_queue:
+            return super().places_in_queue(pending, specs, summaries, now)
+        places = np.empty(len(pending))
+        fill_places(self._compiled.queue.code, self._stack, specs, summaries, now, places)
+        return places
 
     def _value(self, code: Floats, pending: PendingJob, now: float) -> float:
         """Return what an expression comes to for a job."""

@@ -19,10 +19,12 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foresail.kernels import expression as machine
 from foresail.kernels.columns import CPUS, REQUESTED, SUBMIT, SUMMARY_NAMES
-from foresail.kernels.expression import OrderProgram
+from foresail.kernels.compile import unlocked_kernel
+from foresail.kernels.expression import OrderProgram, evaluate
 from foresail.model.distribution import Floats
 from foresail.model.errors import InputError, UnknownNameError, require
 from foresail.model.registry import todays_name
@@ -264,3 +266,17 @@ class Orders:
                 expected="an expression without now, wait and probe",
             )
         require(self.age_limit_seconds > 0, self, "age_limit_seconds", "seconds above 0")
+
+
+@unlocked_kernel
+def fill_places(
+    code: NDArray[np.float64],
+    stack: NDArray[np.float64],
+    specs: NDArray[np.float64],
+    summaries: NDArray[np.float64],
+    now: float,
+    places: NDArray[np.float64],
+) -> None:
+    """Evaluate for jobs, a row each, as if each informed nobody else; ``stack`` is scratch."""
+    for job in range(places.size):
+        places[job] = evaluate(code, stack, specs[job], summaries[job], now, 1.0)

@@ -8,11 +8,10 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from types import MappingProxyType
 from typing import Final, Generic, ParamSpec, TypeVar
 
@@ -29,6 +28,7 @@ from foresail.explain.forecast import (
     forecast_running,
 )
 from foresail.explain.futures import stand_in_words
+from foresail.explain.job_columns import NO_JOBS, JobColumns
 from foresail.explain.outlook import Outlook, front_of, outlook_maker
 from foresail.explain.start_calibration import MOST, AskedStart, StartCalibration
 from foresail.explain.start_forecaster import StartForecaster
@@ -425,6 +425,7 @@ class QueueForecaster:
         self._making: asyncio.Task[Forecasts] | None = None
         self._problem: InputError | None = None
         self._kept: Mapping[str, float] | None = None
+        self._columns = NO_JOBS
         self._ends: tuple[Sequence[RunningJob], float, Mapping[str, RunningForecast]] = (), 0.0, {}
         self._ending: asyncio.Task[None] | None = None
         self._past = PastForecasts.from_outcomes(())
@@ -529,7 +530,7 @@ class QueueForecaster:
             controller: Controller, history: JobHistory
         ) -> tuple[float, Callable[[], Outlook]]:
             self._starts.catch_up(history)
-            maker = outlook_maker(controller, jobs, history if arrivals else None)
+            maker = outlook_maker(controller, jobs, history if arrivals else None, self._columns)
             return controller.now, maker
 
         now, outlook = await self._snapshots.ask(stands)
@@ -540,6 +541,8 @@ class QueueForecaster:
             if self._compiler.is_stopped:
                 raise DaemonBusy("the service ends")
             whole = outlook()
+            if not jobs:
+                self._columns = whole.waiting.jobs
             if self._latest is None and len(whole.waiting) > _MANY and not jobs:
                 self._latest = drawn_forecasts(front_of(whole, _IN_FRONT), self._starts, past)
             return drawn_forecasts(whole, self._starts, past, alike)
@@ -606,17 +609,14 @@ class QueueForecaster:
         """Keep the forecasts that are due; returns when the next one is."""
         before = self._store.last_forecasts() if self._kept is None else self._kept
         kept = {each: before[each] for each in made.waiting if each in before}
-        due = _due_rows(made, before)
-        while rows := list(islice(due, _ROWS_AT_ONCE)):  # others write in between
+        for rows in _due_rows(made, before):  # others write in between
             self._store.keep_forecasts(rows)
             kept.update((row.job_id, row.made_seconds) for row in rows)
         if len(made.waiting) > _MANY:
             give_back_free_memory()  # that drawing took
         self._kept = kept
-        return min(
-            (_due_seconds(each.pending.job, kept) for each in made.outlook.waiting),
-            default=math.inf,
-        )
+        due: float = _due_seconds(made.outlook.waiting.jobs, kept).min(initial=math.inf)
+        return due
 
     def _made(self, task: asyncio.Task[Forecasts]) -> None:
         self._making = None
@@ -633,32 +633,42 @@ class QueueForecaster:
             _LOG.error("no forecast could be made", exc_info=error)
 
 
-def _due_seconds(job: Job, kept: Mapping[str, float]) -> float:
-    """Return when a job's next forecast is to be kept, by when the last ones were made."""
-    last, submitted = kept.get(job.job_id), job.submit_seconds
-    if last is None:
-        return submitted + _AT_ONCE_SECONDS
-    return submitted + max(_DOUBLED_SECONDS, 2.0 * (last - submitted))
+def _due_seconds(jobs: JobColumns, kept: Mapping[str, float]) -> Floats:
+    """Return when the next forecast of each job is to be kept, by when the last ones were made."""
+    last = np.array([kept.get(job_id, math.nan) for job_id in jobs.places], dtype=np.float64)
+    submitted = jobs.table["submitted"]
+    doubled = np.maximum(_DOUBLED_SECONDS, 2.0 * (last - submitted))
+    return submitted + np.where(np.isnan(last), _AT_ONCE_SECONDS, doubled)
 
 
-def _due_rows(made: Forecasts, kept: Mapping[str, float]) -> Iterator[ForecastRow]:
-    """Yield what is to be kept of forecasts; nothing of jobs that may never start."""
-    now = made.outlook.now
-    for each in made.outlook.waiting:
-        job, job_id = each.pending.job, each.pending.job.job_id
-        stated, drawn = made.waiting[job_id].start, made.drawn[job_id].start
-        if _due_seconds(job, kept) > now or not math.isfinite(stated.high):
-            continue
-        kind = ForecastKind.WAITING if job_id in kept else ForecastKind.SUBMISSION
-        yield ForecastRow(
-            job_id,
-            now,
-            ForecastKind.UNKNOWN if job_id in made.unknown else kind,
-            len(made.waiting),
-            *(stated.low, stated.median, stated.high),
-            *(drawn.low, drawn.median, drawn.high),
-            stood_in=made.stand_in is not None,
-        )
+def _due_rows(made: Forecasts, kept: Mapping[str, float]) -> Iterator[list[ForecastRow]]:
+    """Yield what is to be kept of forecasts, some at a time; nothing of jobs that never start."""
+    now, jobs = made.outlook.now, made.outlook.waiting.jobs
+    ends = np.isfinite(made.waiting.starts[-1, : len(jobs)])
+    due = np.flatnonzero((_due_seconds(jobs, kept) <= now) & ends)
+    for some in np.split(due, range(_ROWS_AT_ONCE, len(due), _ROWS_AT_ONCE)):
+        starts = np.concatenate((made.waiting.starts[:, some], made.drawn.starts[:, some]))
+        ids = [jobs.pending[at].job.job_id for at in some.tolist()]
+        yield [
+            ForecastRow(
+                job_id,
+                now,
+                _kind_of_forecast(job_id, made.unknown, kept),
+                len(made.waiting),
+                *(low, median, high),
+                *(drawn_low, drawn_median, drawn_high),
+                stood_in=made.stand_in is not None,
+            )
+            for job_id, low, median, high, drawn_low, drawn_median, drawn_high in zip(
+                ids, *starts.tolist(), strict=True
+            )
+        ]
+
+
+def _kind_of_forecast(job_id: str, unknown: Container[str], kept: Container[str]) -> ForecastKind:
+    if job_id in unknown:
+        return ForecastKind.UNKNOWN
+    return ForecastKind.WAITING if job_id in kept else ForecastKind.SUBMISSION
 
 
 def drawn_forecasts(
@@ -671,15 +681,14 @@ def drawn_forecasts(
     scenarios = max(_FEWEST_SCENARIOS, min(SCENARIOS, _MOST_WORK // (1 + len(outlook.waiting))))
     drawn = starts.forecast(outlook, scenarios=scenarios, alike=alike)
     waiting = past.calibration.corrected(outlook.now, drawn)
-    medians = waiting.starts[1]
+    jobs, medians = outlook.waiting.jobs, waiting.starts[1]
     expected = np.argsort(medians, kind="stable")[: np.count_nonzero(np.isfinite(medians))]
-    jobs = [outlook.waiting[at].pending.job for at in expected.tolist()]
-    soonest = {job.job_id: job for job in jobs}
+    soonest = {(job := jobs.pending[at].job).job_id: job for at in expected.tolist()}
     with np.errstate(invalid="ignore"):
         waits = np.maximum(0.0, waiting.starts - outlook.now) + _SHORT_SECONDS
-        wide = np.flatnonzero(waits[2] > _WIDEST * waits[0]).tolist()
-    some = (outlook.waiting[at].pending.job for at in wide if at < len(outlook.waiting))
-    unknown = frozenset(job.job_id for job in some if starts.ended_alike(job) < _FEWEST_ENDED)
+        is_wide = (waits[2] > _WIDEST * waits[0])[: len(jobs)]
+    wide = np.flatnonzero(is_wide & (jobs.by_kind(starts.ended_alike) < _FEWEST_ENDED)).tolist()
+    unknown = frozenset(jobs.pending[at].job.job_id for at in wide)
     stood = replace(outlook, rule=None, recent=())
     stand_in = stand_in_words(outlook)
     return Forecasts(stood, drawn, waiting, soonest, unknown, past.held, past.stood_in, stand_in)

@@ -16,11 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from foresail.control.loop import Controller
 from foresail.explain.forecast import LEVELS, Range
-from foresail.explain.outlook import QueuedJob
 from foresail.explain.reason_words import reason_words
 from foresail.explain.start_words import UNKNOWN, chance_by, range_words
 from foresail.live.command_job import CommandJob
 from foresail.model.decision import Reason, ReasonCode
+from foresail.model.job import Job
 from foresail.model.view import PendingJob
 from foresail.model.words import count, duration, from_now, percent
 from foresail.service.api.answers import (
@@ -350,8 +350,7 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
     standing = await parts.snapshots.ask(stands)
     forecasts = await parts.forecaster.of_job(job_id)
     queue = [] if forecasts is None else await asyncio.to_thread(_queue, forecasts, standing)
-    ids = [each.pending.job.job_id for each in queue]
-    place = ids.index(job_id) if job_id in ids else None
+    place = next((at for at, job in enumerate(queue) if job.job_id == job_id), None)
     ends = await parts.forecaster.ends(snapshot.running, parts.now())
     runs = sorted(snapshot.running, key=lambda each: ends[each.job.job_id].end.median)
     before = [] if forecasts is None or place is None else queue[: min(place, _MOST_ROWS)]
@@ -374,7 +373,7 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
         ],
         running_in_all=len(runs),
         before=[
-            seen_by(caller, waiting_bar(forecasts, each.pending.job))
+            seen_by(caller, waiting_bar(forecasts, each))
             for each in before
             if forecasts is not None
         ],
@@ -388,19 +387,16 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
     )
 
 
-def _queue(forecasts: Forecasts, standing: _Standing) -> list[QueuedJob]:
+def _queue(forecasts: Forecasts, standing: _Standing) -> list[Job]:
     """Return what may start, in the policy's own order; where it has none, by expected start."""
-    now, known = forecasts.outlook.now, forecasts.waiting
-    able = [
-        each
-        for each in forecasts.outlook.waiting
-        if (job_id := each.pending.job.job_id) in standing.startable and job_id in known
-    ]
+    waiting, known = forecasts.outlook.waiting, forecasts.waiting
     if standing.has_order:
-        able.sort(key=lambda each: (each.due_seconds > now, each.place, each.pending.arrival))
+        is_due = waiting.due <= forecasts.outlook.now
+        order = np.lexsort((waiting.jobs.table["arrival"], waiting.place, ~is_due))
     else:
-        able.sort(key=lambda each: known[each.pending.job.job_id].start.median)
-    return able
+        order = np.argsort(known.starts[1, : len(waiting)], kind="stable")
+    jobs = (waiting.jobs.pending[at].job for at in order.tolist())
+    return [job for job in jobs if job.job_id in standing.startable]
 
 
 def _plain_helps(job_id: str, reason: Reason | None) -> Iterator[HelpAnswer]:
