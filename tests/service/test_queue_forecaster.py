@@ -280,7 +280,7 @@ def test_who_waits_no_more_is_not_in_the_plan():
     parts = SimpleNamespace(
         snapshots=SimpleNamespace(look=look),
         forecaster=SimpleNamespace(latest=latest, ends=ends),
-        store=SimpleNamespace(jobs=lambda wanted: [{"job_id": "2"}]),
+        store=SimpleNamespace(jobs=lambda wanted: [{"job_id": "2", "state": "pending"}]),
         now=float,
     )
     told = asyncio.run(plan(SimpleNamespace(sees=bool), parts, 10))
