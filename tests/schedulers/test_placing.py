@@ -67,8 +67,8 @@ def fits(request, free):
 
 
 def in_order(nodes, free):
-    """The fastest first, then the fullest."""
-    return sorted(nodes, key=lambda node: (-node.speed, free[node.name].cpus))
+    """The fastest first, then those with fewest gpus, then the fullest."""
+    return sorted(nodes, key=lambda node: (-node.speed, node.total.gpus, free[node.name].cpus))
 
 
 def packed(job, nodes, free):

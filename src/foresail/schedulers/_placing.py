@@ -1,6 +1,7 @@
 """Finding nodes for a gang: preferred ones first, any others after.
 
-Of these the fastest first, and of equally fast ones the fullest that fits.
+Of these the fastest first, of equally fast ones those with fewest gpus, and of these the fullest
+that fits, so that large nodes and gpus stay free for jobs that need them.
 
 Where a cluster knows no nodes, and for a job of several stages (which holds what its widest stages
 need in one partition, whatever the nodes), a partition with room for all of it is as good.
@@ -28,7 +29,7 @@ class NodesByPreference:
 
     ``groups`` numbers from 0 those groups of nodes in which nodes are looked for apart from all
     others; otherwise there is one. ``order`` numbers the orders in which nodes are looked through:
-    a group has one for each speed, the fastest first.
+    a group has one for each of the ``classes``, the fastest first, of these those with fewest gpus.
     """
 
     def __init__(self, cluster: Cluster, groups: Mapping[str, int] | None = None) -> None:
@@ -39,11 +40,12 @@ class NodesByPreference:
             for node in partition.nodes
         }
         self.position = {name: number for number, name in enumerate(self._nodes)}
-        speeds = sorted({node.speed for node, _ in self._nodes.values()}, reverse=True)
-        self.speed_classes = len(speeds)
+        classes = {(-node.speed, node.total.gpus) for node, _ in self._nodes.values()}
+        number = {each: at for at, each in enumerate(sorted(classes))}
+        self.classes = len(number)
         self.order = {
-            name: speeds.index(node.speed)
-            + self.speed_classes * (0 if groups is None else groups[name])
+            name: number[-node.speed, node.total.gpus]
+            + self.classes * (0 if groups is None else groups[name])
             for name, (node, _) in self._nodes.items()
         }
         self.groups = range(1 if groups is None else 1 + max(groups.values(), default=0))
@@ -187,6 +189,22 @@ class FreeRoom:
                     return found
         return self._packed(job, self._places.position if within is None else within)
 
+    def on_nodes_of(
+        self, job: Job, partitions: Sequence[str], kept: Container[str]
+    ) -> Placement | None:
+        """Place the gang on nodes of some partitions that are not kept; None if it does not fit."""
+        self._bar(job)
+        names = self._places.within(partitions)
+        return self._on_nodes(job, frozenset(n for n in names if n not in kept) if kept else names)
+
+    def free_of(self, partitions: Sequence[str]) -> dict[str, Resources]:
+        """Return what is free of each node in use of some partitions."""
+        return {
+            name: self._free(name)
+            for name in self._nodes
+            if name in self._places.within(partitions)
+        }
+
     def _bar(self, job: Job) -> None:
         """Leave out nodes that will go before the job must have ended, until the next one."""
         leaving = self._leaving.items()
@@ -231,9 +249,9 @@ class FreeRoom:
                 self._fullest_first = self._sorted(0.0)
             orders = self._fullest_first
         least = (request.cpus * (1.0 - _ROUNDING),)
-        classes = self._places.speed_classes
-        for speed_class in range(classes):
-            numbers = [speed_class + classes * group for group in groups]
+        classes = self._places.classes
+        for place in range(classes):
+            numbers = [place + classes * group for group in groups]
             fitting = [_from(orders[each], least) for each in numbers if each in orders]
             for _, _, name in fitting[0] if len(fitting) == 1 else merge(*fitting):
                 yield name

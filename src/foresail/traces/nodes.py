@@ -28,7 +28,8 @@ def cluster_of(nodes: pl.DataFrame) -> Cluster:
     """The cluster that a nodes table (``schema.NODES``) describes.
 
     A row of several equal nodes becomes as many, numbered behind its name; they offer what
-    ``node_of`` says. A further column, ``schema.SPEED``, says how fast they are.
+    ``node_of`` says. The order of rows means nothing: partitions and nodes are in that of their
+    names. A further column, ``schema.SPEED``, says how fast they are.
 
     Raises ``InputError`` if there are no nodes, one has no cpus or no speed above 0, or two have
     the same name.
@@ -40,7 +41,7 @@ def cluster_of(nodes: pl.DataFrame) -> Cluster:
         )
     by_partition: dict[str, list[Node]] = {}
     names: set[str] = set()
-    for row in nodes.iter_rows(named=True):
+    for row in sorted(nodes.iter_rows(named=True), key=_place):
         partition = ",".join(names_in(row["partition"])) or _ONE_PARTITION
         for node in _nodes_of(row, partition):
             if node.name in names:
@@ -55,6 +56,11 @@ def cluster_of(nodes: pl.DataFrame) -> Cluster:
             for name, members in by_partition.items()
         )
     )
+
+
+def _place(row: Mapping[str, Any]) -> tuple[str, int, str]:
+    """The order of a row, in which node 2 is before node 10."""
+    return row["partition"] or "", len(row["node"]), row["node"]
 
 
 def processors_of(workload: Workload) -> Cluster:

@@ -1,14 +1,15 @@
 """From a choice to nodes: tasks of those that start now by cell, then by node.
 
-That every union of sets has room for the jobs within it means that all of them fit together
+Jobs take the tightest nodes of their sets, so that large ones stay free, where all fit so. That
+every union of sets has room for the jobs within it means that all of them fit together
 (Hall's theorem); which cells each takes is a small program if taking them in turn does not do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -50,13 +51,25 @@ def likely_placement(job: Job, space: Space, places: CellMap) -> Placement:
     return Placement(tuple(tasks_by_partition.items()))
 
 
+_Asked: TypeAlias = Sequence[tuple[Sequence[int], int]]
+"""Sets of cells, and how many tasks on the nodes of each."""
+
+
+def _by_cell(share: Integers) -> _Asked:
+    return [([cell], int(share[cell])) for cell in np.flatnonzero(share).tolist()]
+
+
+def _anywhere(job: Job, space: Space, share: Integers) -> _Asked:
+    """All cells at once, so that the tightest node of any of them is found."""
+    return _by_cell(share) if space.parts else [(list(bits(space.cells)), job.tasks)]
+
+
 def _placement(
-    job: Job, space: Space, share: Integers, room: FreeRoom, places: CellMap
+    job: Job, space: Space, share: Integers, asked: _Asked, room: FreeRoom, places: CellMap
 ) -> Placement | None:
     if not places.has_nodes or len(job.stages) > 1:
         return room.in_partition(job, places.partitions[int(np.argmax(share))])
-    cells = [([cell], int(share[cell])) for cell in np.flatnonzero(share).tolist()]
-    found = room.within(job, cells)
+    found = room.within(job, asked)
     if found is None and space.parts:
         spread, preference = room.placement(job), job.preference
         if spread is None or preference is None or not places.prefers(preference, spread):
@@ -183,8 +196,36 @@ def starting(view: ClusterView, demands: Demands, places: CellMap, choice: PlanC
     return result
 
 
+def _freedom(job: Job, space: Space) -> tuple[int, float]:
+    """Order of jobs that are placed on the tightest nodes: the choosiest, of these the widest."""
+    return space.cells.bit_count(), -job.cpus / job.tasks
+
+
+def _placements(
+    view: ClusterView,
+    jobs: Sequence[Job],
+    spaces: Sequence[Space],
+    shares: Integers,
+    asked: Mapping[int, _Asked],
+    places: CellMap,
+) -> list[Placement | None]:
+    """Placements of the jobs that ask for cells, in their order; None where there is no room."""
+    room = FreeRoom(view, places.named)
+    found: list[Placement | None] = [None] * len(jobs)
+    for at, cells in asked.items():
+        placement = _placement(jobs[at], spaces[at], shares[at], cells, room, places)
+        if placement is not None:
+            room.take(jobs[at], placement)
+            found[at] = placement
+    return found
+
+
 def _starting(view: ClusterView, demands: Demands, places: CellMap, choice: PlanChoice) -> Starting:
-    """Starts and stops, the worthiest first; who is to have what stopped jobs hold waits for it."""
+    """Starts and stops; who is to have what stopped jobs hold waits for it.
+
+    Each has the tightest nodes of its set if all have room so; else, the worthiest first, those of
+    the cells that were found for it.
+    """
     now = [job for job in choice.planned.tolist() if choice.slot[job] == 0]
     groups = choice.group[now]
     stopped = [
@@ -199,16 +240,17 @@ def _starting(view: ClusterView, demands: Demands, places: CellMap, choice: Plan
     jobs = [demands.pending[job].job for job in now]
     spaces = [demands.spaces[group] for group in groups]
     worth = demands.problem.worth[groups, 0]
-    room = FreeRoom(view, places.named)
-    found: list[Placement | None] = [None] * len(jobs)
     each_task = np.ascontiguousarray(_needs_of_tasks(jobs, places)[:, resources])
     shares = _shares(jobs, spaces, each_task, worth, free_cells + stopped_cells)
     worthiest = np.argsort(-worth, kind="stable")
     granted = np.zeros(len(jobs), np.bool_)
     grant(worthiest, each_task, shares, free_cells + _ROUNDING, granted)
-    for at in worthiest[granted[worthiest]].tolist():
-        placement = _placement(jobs[at], spaces[at], shares[at], room, places)
-        if placement is not None:
-            room.take(jobs[at], placement)
-            found[at] = placement
+    if granted.all():
+        choosiest = sorted(range(len(jobs)), key=lambda at: _freedom(jobs[at], spaces[at]))
+        asked = {at: _anywhere(jobs[at], spaces[at], shares[at]) for at in choosiest}
+        found = _placements(view, jobs, spaces, shares, asked, places)
+        if None not in found:
+            return Starting(choice, now, found, stopped)
+    asked = {at: _by_cell(shares[at]) for at in worthiest[granted[worthiest]].tolist()}
+    found = _placements(view, jobs, spaces, shares, asked, places)
     return Starting(choice, now, found, stopped)
