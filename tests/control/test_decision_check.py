@@ -18,11 +18,16 @@ from foresail.model.view import StartableTasks, TaskNumbers
 GIB = 2.0**30
 
 
-def check(decision, cpus=(2,), running=(), stopping=(), capacity=None):
-    """Check a decision about pending jobs ``1``, ``2``, ... of these widths, 4 cpus free."""
+def check(decision, cpus=(2,), running=(), stopping=(), capacity=None, others=()):
+    """Check a decision about pending jobs ``1``, ``2``, ... of these widths, 4 cpus free.
+
+    What runs of ``others`` was not started here.
+    """
+    held = {job_id: replace(tiny_running(job_id, 1, 10.0), ours=False) for job_id in others}
+    held |= {job_id: tiny_running(job_id, 1, 10.0) for job_id in running}
     pending = {str(n): tiny_pending(str(n), width, 10) for n, width in enumerate(cpus, start=1)}
     capacity = capacity or FreeResources(Cluster.of_processors(4))
-    return check_decision(decision, pending, dict.fromkeys(running), set(stopping), capacity)
+    return check_decision(decision, pending, held, set(stopping), capacity)
 
 
 def start(job_id: str, tasks: int, partition: str = "all") -> Start:
@@ -72,14 +77,16 @@ def test_a_job_is_started_once():
 
 
 def test_preemptions_need_a_running_job_that_was_not_told_yet():
-    """Unknown, already stopping and doubled preemptions are refused."""
-    wishes = tuple(Preempt(job_id) for job_id in ("8", "9", "8", "7"))
-    verdict = check(Decision(preemptions=wishes), running=("8", "9"), stopping=("9",))
+    """Unknown, already stopping and doubled preemptions are refused, and of what others started."""
+    wishes = tuple(Preempt(job_id) for job_id in ("8", "9", "8", "7", "5"))
+    decision = Decision(preemptions=wishes)
+    verdict = check(decision, running=("8", "9"), stopping=("9",), others=("5",))
     assert verdict.preemptions == (Preempt("8"),)
     assert codes(verdict) == [
         ("9", RefusalCode.TWICE),
         ("8", RefusalCode.TWICE),
         ("7", RefusalCode.NOT_RUNNING),
+        ("5", RefusalCode.NOT_OURS),
     ]
 
 
