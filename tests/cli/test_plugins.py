@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from foresail.cli.campaign import app as campaign
 from foresail.cli.cloud import app as cloud
+from foresail.cli.cloud import group_of
 from foresail.cli.main import app_of
 from foresail.cli.predict import app as predict
 from foresail.cli.trace import app as trace
@@ -149,3 +150,12 @@ def test_a_file_that_is_not_there_is_named(log):
     """Before anything is read."""
     with pytest.raises(InputError, match=r"missing\.py: not a Python file"):
         said(trace, "inspect", log, "--plugin", "missing.py")
+
+
+def test_commands_of_studies_that_are_missing():
+    """Without the studies their commands below ``cloud`` say what brings them."""
+    alone = group_of(["foresail.cli.cloud"])
+    error = CliRunner().invoke(alone, ["waiting", "log.swf", "--owned", "4"]).exception
+    assert isinstance(error, InputError)
+    assert "foresail-studies to be installed" in str(error)
+    assert "waiting" not in CliRunner().invoke(alone, ["--help"]).output

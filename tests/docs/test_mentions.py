@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (".", "docs", "docs/[a-z]*")
 PAGES = [page for folder in FOLDERS for page in sorted(ROOT.glob(f"{folder}/*.md"))]
 MODULE = re.compile(r"`(foresail(?:_studies)?(?:\.[a-z_]+)+)`")
-NAMED = ("plugins", "commands", *FAMILIES)
+NAMED = ("plugins", "commands", "cloud.commands", *FAMILIES)
 GROUPS = {f"foresail.{name}" for name in NAMED}
 FILE = re.compile(r"`(?!docs/_build)((?:src|studies|tests|docs|examples|scripts|\.ci)/[\w./-]+)`")
 

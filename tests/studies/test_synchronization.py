@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.cloud.histories import MarketHistory
-from foresail.distributions.basic import Uniform
-from foresail.model.errors import InputError
+from foresail.distributions.basic import Point, Uniform
+from foresail.model.errors import InputError, UnknownNameError
 from foresail_studies.synchronization.models import (
     COMPARED,
     BarrierModel,
@@ -20,6 +20,7 @@ from foresail_studies.synchronization.models import (
     flexible,
     measured_speeds,
 )
+from foresail_studies.synchronization.named import model_of
 
 ALL = np.arange(1, 65)
 EVEN = np.arange(2, 65, 2)
@@ -225,8 +226,77 @@ def test_measured_speeds():
 
 @pytest.mark.parametrize(
     ("text", "rented"),
-    [("4", [5, 8, 13]), ("k", [2, 8, 18]), ("k-1", [1, 7, 17]), ("k/2", [1, 6, 13])],
+    [
+        ("4", [5, 8, 13]),
+        ("k", [2, 8, 18]),
+        ("k-2", [1, 6, 16]),
+        ("k/2", [1, 6, 13]),
+        (" k / 3 ", [1, 5, 12]),
+    ],
 )
 def test_amounts(text, rented):
-    """Numbers by the number of workers: whole, all, all but one, half of them rounded down."""
+    """Numbers by the number of workers; rounded down, never below 0."""
     assert BarrierModel(replicas=text).rules(np.array([1, 4, 9])).rented.tolist() == rented
+
+
+@pytest.mark.parametrize("text", ["", "q", "-1", "k+1", "k/0", "1.5"])
+def test_no_amounts(text):
+    """What is no number of workers is refused, naming the parameter."""
+    with pytest.raises(InputError, match="dropped"):
+        BarrierModel(dropped=text).rules(np.array([1]))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("operations", 0.0),
+        ("barriers", 0),
+        ("barriers", 1_000_001),
+        ("network_seconds", -0.1),
+        ("transient_discount", 1.0),
+        ("transient_discount", -0.1),
+    ],
+)
+def test_impossible_settings(field, value):
+    """A program that cannot be is refused, naming the field."""
+    with pytest.raises(InputError) as error:
+        BarrierProgram(**{field: value})
+    assert error.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("on_demand", BarrierModel(transient=False)),
+        ("replicas", BarrierModel(replicas="1")),
+        ("replicas(count=k)", BarrierModel(replicas="k")),
+        ("staleness", BarrierModel(intervals=10)),
+        ("staleness(intervals=3)", BarrierModel(intervals=3)),
+        ("partial", BarrierModel(dropped="k/2")),
+        ("fsp", flexible("k-1")),
+        ("hybrid", flexible("k-1", "1")),
+        ("hybrid(dropped=2, replicas=k)", flexible("2", "k")),
+    ],
+)
+def test_names(text, model):
+    """Models by their short forms."""
+    assert model_of(text) == model
+
+
+def test_impossible_models_and_runs():
+    """Unknown models and parameters, all workers dropped, too few runs, speeds of nothing."""
+    with pytest.raises(UnknownNameError, match="fsp"):
+        model_of("fps")
+    with pytest.raises(UnknownNameError, match="dropped"):
+        model_of("fsp(droped=1)")
+    with pytest.raises(InputError, match="intervals"):
+        model_of("staleness(intervals=0)")
+    with pytest.raises(InputError, match="intervals"):
+        model_of("staleness(intervals=k)")
+    with pytest.raises(InputError, match="all workers are dropped"):
+        found(BarrierModel(dropped="k/1"))
+    with pytest.raises(InputError, match="lowest"):
+        at_least(Uniform(0.0, 1.0), 0.0)
+    random = np.random.default_rng(1)
+    with pytest.raises(InputError, match="runs"):
+        drawn_costs(BarrierModel(), BarrierProgram(), np.array([2]), Point(1.0), 1, random)

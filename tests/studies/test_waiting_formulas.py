@@ -5,21 +5,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foresail.model.errors import InputError, UnknownNameError
 from foresail_studies.waiting.formulas import (
     POLICIES,
     Load,
     all_jobs_wait,
     all_jobs_wait_up_to,
     blocking,
+    cheapest_servers,
     compound,
     delayed,
     expected,
     long_jobs_wait,
+    marginal_use,
     no_jobs_wait,
     short_waits_wait,
     with_patience,
 )
-from foresail_studies.waiting.models import marginal_use, short_waits_wait_conserving
+from foresail_studies.waiting.models import short_waits_wait_conserving
 
 BASELINE = Load(0.2, 0.002)
 
@@ -81,12 +84,10 @@ def test_the_longest_waits():
 
 def test_no_jobs_wait_golden():
     """The cheapest fleet without waiting: 108 servers at 0.466944; AJW is 7.48 % cheaper there."""
-    assert int(np.argmin(no_jobs_wait(BASELINE, np.arange(200)).price)) == 108
+    assert cheapest_servers("no-jobs-wait", BASELINE) == 108
     price = no_jobs_wait(BASELINE, [107, 108, 109]).price
     assert price == pytest.approx([0.467106, 0.466944, 0.467063], abs=1e-6)
-    assert marginal_use("njw", BASELINE, [108, 109], 0.0) == pytest.approx(
-        [0.41620, 0.38811], abs=1e-5
-    )
+    assert marginal_use("njw", BASELINE, [108, 109]) == pytest.approx([0.41620, 0.38811], abs=1e-5)
     waiting = all_jobs_wait(BASELINE, 108)
     assert float(waiting.price) == pytest.approx(0.432)
     assert float(waiting.wait_seconds) == pytest.approx(20.52, abs=0.005)
@@ -97,10 +98,20 @@ def test_no_jobs_wait_golden():
     [(60, 103, 0.437673), (300, 101, 0.413230), (900, 100, 0.405176), (3600, 100, 0.401364)],
 )
 def test_cheapest_with_threshold(threshold, servers, price):
-    """The optima of AJW-T."""
+    """The optima of AJW-T, by bisection and by looking at every number of servers."""
+    limit = {"waiting_seconds": threshold}
+    assert cheapest_servers("all-jobs-wait-threshold", BASELINE, **limit) == servers
     prices = all_jobs_wait_up_to(BASELINE, np.arange(200), threshold).price
     assert int(np.argmin(prices)) == servers
     assert prices[servers] == pytest.approx(price, abs=1e-6)
+
+
+def test_cheapest_where_nothing_but_short_jobs_is_rented():
+    """AJW and LJW want the fewest servers that keep waits finite."""
+    assert cheapest_servers("all-jobs-wait", BASELINE) == 101
+    assert cheapest_servers("long-jobs-wait", BASELINE, short_seconds=180) == 95
+    with pytest.raises(InputError, match="fixed_price"):
+        cheapest_servers("no-jobs-wait", Load(0.2, 0.002, 0.0))
 
 
 def test_all_jobs_wait_goldens():
@@ -232,3 +243,16 @@ def test_more_patience_rents_less(servers, threshold, more):
     """In any load."""
     short, long = with_patience(0.2, 0.002, servers, [threshold, threshold + more]).leaving
     assert long <= short + 1e-12
+
+
+def test_wrong_arguments():
+    """Each is named."""
+    for load, field in (((0.0, 1.0), "arrivals_per_second"), ((1.0, 0.0), "services_per_second")):
+        with pytest.raises(InputError, match=field):
+            Load(*load)
+    with pytest.raises(InputError, match="fixed_price"):
+        Load(1.0, 1.0, -0.1)
+    with pytest.raises(UnknownNameError, match="did you mean 'compound'"):
+        expected("compund", BASELINE, 1)
+    with pytest.raises(InputError, match="no formula for wrong predictions"):
+        expected("compound", BASELINE, 1, under=0.1)

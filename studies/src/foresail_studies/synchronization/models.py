@@ -7,6 +7,7 @@ or with speeds that are drawn.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,7 +21,7 @@ from foresail.cloud.prices_reading import load_histories
 from foresail.distributions.basic import Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.model.distribution import Distribution, Floats, Integers
-from foresail.model.errors import InputError
+from foresail.model.errors import InputError, require, require_at_least
 from foresail.model.registry import register
 from foresail_studies.declaring import Rows, declared
 from foresail_studies.study import GridPoint, Measure, Study, StudyParameters
@@ -38,6 +39,13 @@ class BarrierProgram:
     """Time that one worker's messages take at a barrier, n."""
     transient_discount: float = 0.9
     """By how much transient workers are cheaper than on-demand ones, f."""
+
+    def __post_init__(self) -> None:
+        require(1e-9 <= self.operations <= 1e18, self, "operations", "1e-9 to 1e18")
+        require(1 <= self.barriers <= 1_000_000, self, "barriers", "1 to 1,000,000")
+        require(0.0 <= self.network_seconds <= 1e9, self, "network_seconds", "0 to 1e9")
+        sensible = 0.0 <= self.transient_discount < 1.0
+        require(sensible, self, "transient_discount", "0 or more, below 1")
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,8 @@ class BarrierRules:
 class BarrierModel:
     """Way to synchronise: bulk-synchronous on transient workers (4.5), unless a field differs.
 
-    Numbers of workers are whole, or depend on how many there are: ``k``, ``k-1``, ``k/2``.
+    Numbers of workers are whole, or depend on how many there are: ``k``, ``k-1``, ``k/2`` (rounded
+    down).
     """
 
     replicas: str = "0"
@@ -90,10 +99,24 @@ class BarrierModel:
     transient: bool = True
     """Whether workers are transient; else all have the same speed (4.3 and 4.4)."""
 
+    def __post_init__(self) -> None:
+        require_at_least(self, 1, "intervals")
+
     def rules(self, workers: Integers) -> BarrierRules:
-        """Rules at each number of workers; at least one task is not dropped."""
-        more = _amount(self.replicas, workers)
-        dropped = np.minimum(_amount(self.dropped, workers), workers - 1)
+        """Rules at each number of workers; a plain number of dropped tasks leaves at least one.
+
+        Raises ``InputError`` if a number of workers is none, or one by k drops all tasks.
+        """
+        more = _amount(self.replicas, workers, "replicas")
+        dropped = _amount(self.dropped, workers, "dropped")
+        if "k" in self.dropped and (dropped >= workers).any():
+            raise InputError(
+                "all workers are dropped",
+                field="dropped",
+                value=self.dropped,
+                expected="fewer than k, such as k-1",
+            )
+        dropped = np.minimum(dropped, workers - 1)
         return BarrierRules(
             rented=workers + more,
             release_rank=1 + dropped + more,
@@ -105,9 +128,18 @@ class BarrierModel:
         )
 
 
-def _amount(text: str, workers: Integers) -> Integers:
-    by_workers = {"k": workers, "k-1": workers - 1, "k/2": workers // 2}
-    return by_workers[text] if text in by_workers else np.full_like(workers, int(text))
+_AMOUNT: Final = re.compile(r"(\d+)|k(?:-(\d+)|/(0*[1-9]\d*))?")
+
+
+def _amount(text: str, workers: Integers, field: str) -> Integers:
+    match = _AMOUNT.fullmatch(text.replace(" ", ""))
+    if match is None:
+        expected = "a whole number, k, k-1, k/2 or the like"
+        raise InputError("no number of workers", field=field, value=text, expected=expected)
+    whole, less, part = match.groups()
+    if whole is not None:
+        return np.full_like(workers, int(whole))
+    return np.maximum(workers - int(less or 0), 0) // int(part or 1)
 
 
 def flexible(dropped: str, replicas: str = "0") -> BarrierModel:
@@ -169,11 +201,17 @@ _LEVELS: Final = 4096
 
 
 def at_least(distribution: Distribution, lowest: float) -> Empirical:
-    """A distribution of speeds, with those below the lowest raised to it: equally likely atoms."""
+    """A distribution of speeds, with those below the lowest raised to it: equally likely atoms.
+
+    Raises ``InputError`` if the lowest is not above 0.
+    """
+    if not 0.0 < lowest < math.inf:
+        raise InputError("no speed", field="lowest", value=lowest, expected="above 0")
     levels = (np.arange(_LEVELS) + 0.5) / _LEVELS
     return Empirical([max(distribution.quantile(float(level)), lowest) for level in levels])
 
 
+_MOST_RUNS: Final = 10_000_000
 _MOST_AT_ONCE: Final = 20_000_000
 """Speeds that are held at once."""
 
@@ -193,7 +231,12 @@ def drawn_costs(
     bounded staleness workers really run apart here, by as many intervals as they may.
 
     ``speeds`` are those of a transient worker, above 0; 1 is that of an on-demand worker.
+
+    Raises ``InputError`` if there are fewer than 2 ``runs``, or more than ten million.
     """
+    if not 2 <= runs <= _MOST_RUNS:
+        expected = f"2 to {_MOST_RUNS:,}"
+        raise InputError("no number of runs", field="runs", value=runs, expected=expected)
     rules = model.rules(workers)
     busy = np.empty((workers.size, runs))
     for place, k in enumerate(workers.tolist()):

@@ -19,6 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from foresail.kernels.compile import bare_kernel
 from foresail.model.distribution import Floats
+from foresail.model.errors import InputError, UnknownNameError, require, require_positive
+from foresail.model.registry import todays_name
 
 
 @bare_kernel
@@ -149,6 +151,10 @@ class Load:
     """Rates; the mean runtime is one by the second."""
     fixed_price: float = 0.4
     """Price of a fixed server relative to the same on demand."""
+
+    def __post_init__(self) -> None:
+        require_positive(self, "arrivals_per_second", "services_per_second")
+        require(self.fixed_price >= 0.0, self, "fixed_price", "0 or more")
 
     @property
     def offered(self) -> float:
@@ -294,16 +300,27 @@ def compound(
     return long_run(load, whole, wait, kinds.short + share * queue.leaving, work)
 
 
-_FORMULAS: Final[Mapping[str, tuple[Callable[..., LongRunOutcome], tuple[str, ...]]]] = {
-    "ajw": (all_jobs_wait, ()),
-    "njw": (no_jobs_wait, ()),
-    "ajw-t": (all_jobs_wait_up_to, ("waiting_seconds",)),
-    "sww": (short_waits_wait, ("waiting_seconds", "over", "under")),
-    "ljw": (long_jobs_wait, ("short_seconds", "over", "under")),
+FORMULAS: Final[Mapping[str, tuple[Callable[..., LongRunOutcome], tuple[str, ...]]]] = {
+    "all-jobs-wait": (all_jobs_wait, ()),
+    "no-jobs-wait": (no_jobs_wait, ()),
+    "all-jobs-wait-threshold": (all_jobs_wait_up_to, ("waiting_seconds",)),
+    "short-waits-wait": (short_waits_wait, ("waiting_seconds", "over", "under")),
+    "long-jobs-wait": (long_jobs_wait, ("short_seconds", "over", "under")),
     "compound": (compound, ("short_seconds", "waiting_seconds")),
 }
 """The formula of each policy, and what it takes beside load and servers."""
-POLICIES: Final = tuple(_FORMULAS)
+POLICIES: Final = tuple(FORMULAS)
+
+
+def full_name(policy: str) -> str:
+    """The long name of a policy that has a formula.
+
+    Raises ``UnknownNameError`` if there is no such policy.
+    """
+    name = todays_name("waiting policy", policy)
+    if name not in FORMULAS:
+        raise UnknownNameError("waiting policy", policy, POLICIES)
+    return name
 
 
 def expected(
@@ -319,8 +336,18 @@ def expected(
 
     ``over`` and ``under`` are shares of wrong predictions, of waits for SWW and of runtimes for
     LJW; the other policies predict nothing, or have no formula for it.
+
+    Raises ``UnknownNameError`` if there is no such policy; ``InputError`` if predictions of the
+    compound are to be wrong.
     """
-    formula, takes = _FORMULAS[policy]
+    name = full_name(policy)
+    formula, takes = FORMULAS[name]
+    if name == "compound" and (over or under):
+        raise InputError(
+            "there is no formula for wrong predictions",
+            value=name,
+            expected="short-waits-wait or long-jobs-wait",
+        )
     given = {
         "waiting_seconds": waiting_seconds,
         "short_seconds": short_seconds,
@@ -328,6 +355,48 @@ def expected(
         "under": under,
     }
     return formula(load, servers, **{each: given[each] for each in takes})
+
+
+def marginal_use(policy: str, load: Load, servers: ArrayLike, **limits: float) -> Floats:
+    """Rented work that the last of so many fixed servers takes over, as a share of its time.
+
+    It falls with the number of servers; a server is worth owning while this is at least its fixed
+    price (section 6.4's "utilisation of the s-th server"). ``limits`` are as for ``expected``.
+    """
+    with_it, without = (
+        expected(policy, load, count, **limits).rented_work
+        for count in (servers, np.maximum(np.asarray(servers) - 1, 0))
+    )
+    return load.offered * (without - with_it)
+
+
+def cheapest_servers(policy: str, load: Load, **limits: float) -> int:
+    """The number of fixed servers with the lowest price, among those with finite waits.
+
+    By bisection: the rented work is convex in the number of servers. Where nothing but short jobs
+    is rented whatever the servers (AJW, LJW), it is the fewest that can do the rest. ``limits`` are
+    as for ``expected``.
+
+    Raises ``InputError`` if a fixed server costs nothing: then more are never too many.
+    """
+    require(load.fixed_price > 0.0, load, "fixed_price", "above 0")
+
+    def is_worth_it(servers: int) -> bool:
+        use = marginal_use(policy, load, servers, **limits)
+        waits = expected(policy, load, servers - 1, **limits).wait_seconds
+        return bool(use >= load.fixed_price or not np.isfinite(waits))
+
+    above = 1
+    while is_worth_it(above):
+        above *= 2
+    low = above // 2
+    while above - low > 1:
+        middle = (low + above) // 2
+        if is_worth_it(middle):
+            low = middle
+        else:
+            above = middle
+    return low
 
 
 class _Kinds(NamedTuple):

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs
 from foresail.cloud.waiting.simulating import Beliefs, Foresight, Queue, WaitingPolicy, simulate
-from foresail.model.distribution import Floats
 from foresail.model.registry import register
 from foresail_studies.declaring import declared
 from foresail_studies.study import GridPoint, Measure, Study, StudyParameters, Task, points_at
@@ -43,21 +42,6 @@ def short_waits_wait_conserving(
     rates = load.arrivals_per_second, load.services_per_second
     queue = formulas.with_patience(*rates, servers, waiting_seconds, right)
     return formulas.long_run(load, servers, queue.wait_seconds, queue.leaving, queue.leaving)
-
-
-def marginal_use(
-    policy: str, load: formulas.Load, servers: ArrayLike, waiting_seconds: float
-) -> Floats:
-    """Rented work that the last of so many fixed servers takes over, as a share of its time.
-
-    It falls with the number of servers; a server is worth owning while this is at least its fixed
-    price (section 6.4's "utilisation of the s-th server").
-    """
-    with_it, without = (
-        formulas.expected(policy, load, count, waiting_seconds).rented_work
-        for count in (servers, np.maximum(np.asarray(servers) - 1, 0))
-    )
-    return load.offered * (without - with_it)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +199,7 @@ class LastServer:
     def measure(self) -> Mapping[str, float]:
         """Its use, and the price with all of them."""
         found = formulas.expected("njw", LOAD, self.servers)
-        use = marginal_use("njw", LOAD, np.array([self.servers]), WAITING_SECONDS)
+        use = formulas.marginal_use("njw", LOAD, np.array([self.servers]))
         return {"marginal_use": float(use[0]), "price": float(found.price)}
 
 

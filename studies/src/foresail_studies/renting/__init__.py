@@ -1,0 +1,1 @@
+"""Analyses of the thesis on renting that are tools: waiting by policy, synchronisation by model."""

@@ -1,0 +1,1 @@
+"""Commands that appear below ``foresail cloud``: one file per command."""
