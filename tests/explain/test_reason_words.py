@@ -33,6 +33,7 @@ ENDS = [
     ("cancelled", -15, 60.0, "", "bob", "cancelled by bob"),
     ("preempted", -15, 60.0, "", "", "stopped to make room for another"),
     ("lost", None, 60.0, "", "", "lost: what watched it, or the machine, went down"),
+    ("revoked", None, 60.0, "", "", "what it ran on was taken back"),
 ]
 
 

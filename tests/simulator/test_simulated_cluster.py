@@ -229,8 +229,8 @@ class ChangingTrial(Trial):
     def start_of(self, seconds):
         return replace(super().start_of(seconds), placement=on("n1"))
 
-    def change_nodes(self, change):
-        self.adapter._node_events.append(change)
+    def happen(self, event):
+        self.adapter._node_events.append(event)
         self.adapter._soonest = None
 
 

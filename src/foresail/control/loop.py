@@ -11,7 +11,6 @@ from typing import Final, get_args
 
 from foresail.control.check import (
     NOTHING_DECIDED,
-    Assignment,
     Verdict,
     blamed,
     check_decision,
@@ -137,9 +136,6 @@ class Controller:
             self._log = StepLog(log, self.state, self._reasons)
         self.now = 0.0
         """Time (seconds) of the last step."""
-        self.names_nodes = True
-        """Tasks get nodes where there are some; False where the cluster chooses these itself."""
-        self._assigned = Assignment()
         self._departures: Departures | None = None
         self._planned: Sequence[PlannedStart] = ()
         self._head: PlannedStart | None = None
@@ -673,25 +669,23 @@ class Controller:
         if departures is not None:
             shown, kept_back = departures.shown(shown, state, self.now)
             leaving = departures.leaving(self.now)
-        view = ClusterView(
-            self.now,
-            state.cluster,
-            free.by_partition(),
-            shown,
-            running,
-            free.by_node(),
-            state.waiting_for_roster.listed() if state.waiting_for else (),
-            self._planned,
-            self._room_came,
-            leaving,
-            touched,
+        decision = self.scheduler.decide(
+            ClusterView(
+                self.now,
+                state.cluster,
+                free.by_partition(),
+                shown,
+                running,
+                free.by_node(),
+                state.waiting_for_roster.listed() if state.waiting_for else (),
+                self._planned,
+                self._room_came,
+                leaving,
+                touched,
+            )
         )
-        decision = self.scheduler.decide(view)
         if not isinstance(decision, Decision):
             raise no_decision(self.scheduler, decision, self.now)
-        if self.names_nodes and decision.starts:
-            overtakes = self.scheduler.backfills is not False
-            decision = self._assigned(decision, view, state.startable, overtakes)
         if departures is None:
             return decision
         return departures.allowed(decision, kept_back, state, self.now)

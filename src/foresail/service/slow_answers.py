@@ -260,7 +260,7 @@ _MANY: Final = 2_000
 """Of fewer jobs forecasts take no time that counts: what took long has loaded kernels."""
 
 _REST_ASKED: Final = 5.0
-_FEW_SECONDS: Final = 0.3
+_FEW_SECONDS: Final = 0.1
 """Forecasts that are asked for are made no sooner than so many times as long after the last ones as
 these took; of few jobs, as these take at most."""
 
