@@ -22,5 +22,5 @@ def test_it_is_the_processor_time_of_this_thread():
 
 
 def test_reading_takes_little():
-    """Well below the microseconds that are measured with it; nothing where a clock moves in steps."""
+    """Well below the microseconds that are measured with it; nothing if a clock moves in steps."""
     assert 0 <= nanoseconds_to_read() < 20_000
