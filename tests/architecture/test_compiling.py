@@ -14,8 +14,9 @@ from long_series import IS_LONG
 pytestmark = pytest.mark.skipif(not IS_LONG, reason="minutes: of make test-long and .ci/run")
 
 MOST_OF_ONE = 11.0
-MOST_TOGETHER = 270.0
-"""Times what a bare EASY loop takes, among the kernels: some 0.4 s. Together it was 225 to 245."""
+MOST_TOGETHER = 285.0
+"""Times what a bare EASY loop takes, among the kernels: some 0.4 s. Together it was 225 to 245, and
+271 beside other work since places of many jobs are a kernel."""
 
 
 @pytest.fixture(scope="module")
