@@ -32,7 +32,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def foresail(*arguments: str) -> str:
-    """What a command prints."""
+    """Return the lines that a command prints."""
     command = [str(Path(sys.executable).with_name("foresail")), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 

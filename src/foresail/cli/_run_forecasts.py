@@ -91,7 +91,7 @@ class ChangedJob(NamedTuple):
     standing: dict[str, Any]
     """The job as it is: ``cpus``, ``requested_time`` (seconds or None), ``submitted_in``."""
     most_cpus: float
-    """That it may ask for."""
+    """Limit of the cpus that it may ask for."""
     expected: Callable[[Mapping[str, Any]], Any]
     """The forecast of such a job, as the service answers."""
 

@@ -23,7 +23,7 @@ _OF_DEPENDENCY: Final[Mapping[DependencyKind, ReasonCode]] = {
 }
 _LACKS: Final = frozenset({ReasonCode.NO_ROOM, ReasonCode.FRAGMENTED})
 _Asked: TypeAlias = tuple[tuple[Stage, ...], str | None]
-"""What a job asks for, and where."""
+"""Stages that a job asks for, and the partition."""
 
 _MOST_NODES: Final = 3
 """So many nodes are named at most."""
@@ -43,16 +43,16 @@ class WaitingReasons:
 
     def of_all(self) -> dict[str, Reason]:
         """Return the reason of each pending job, by id in order of arrival."""
-        moment = Moment(self._state)
+        shortages = Shortages(self._state)
         return {
-            pending.job.job_id: self._told(pending, moment) or _not_chosen(ahead)
+            pending.job.job_id: self._told(pending, shortages) or _not_chosen(ahead)
             for ahead, pending in enumerate(self._state.pending())
         }
 
     def reasons(self, pending: Iterable[PendingJob]) -> dict[str, Reason]:
         """Return the reasons of some pending jobs, by id; for few of many."""
-        moment = Moment(self._state)
-        reasons = {each.job.job_id: self._told(each, moment) for each in pending}
+        shortages = Shortages(self._state)
+        reasons = {each.job.job_id: self._told(each, shortages) for each in pending}
         if None in reasons.values():
             rosters = [each.in_order() for each in self._state.pending_rosters]
             for each in pending:
@@ -61,7 +61,7 @@ class WaitingReasons:
                     reasons[each.job.job_id] = _not_chosen(ahead)
         return {job_id: reason for job_id, reason in reasons.items() if reason is not None}
 
-    def _told(self, pending: PendingJob, moment: Moment) -> Reason | None:
+    def _told(self, pending: PendingJob, shortages: Shortages) -> Reason | None:
         """Return why a job waits; None if the scheduler says nothing of it."""
         state, job_id = self._state, pending.job.job_id
         if job_id in state.held:
@@ -88,11 +88,11 @@ class WaitingReasons:
             return Reason(ReasonCode.TOO_WIDE, numbers)
         if self.draining:
             return Reason(ReasonCode.DRAINING)
-        return moment.corrected(self.of_pass.get(job_id), pending)
+        return shortages.corrected(self.of_pass.get(job_id), pending)
 
 
-class Moment:
-    """Resources of a state at one moment: jobs that ask for the same lack the same."""
+class Shortages:
+    """Shortages of jobs by what is free now: those that ask for the same lack the same."""
 
     def __init__(self, state: State) -> None:
         self._state = state

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from foresail.control.waiting_reasons import Moment
+from foresail.control.waiting_reasons import Shortages
 from foresail.model import event as events
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement, PlannedStart, Reason, ReasonCode, Start, Withdraw
@@ -202,7 +202,7 @@ class LogFold:
         planned = {each.job_id: each for each in plan.planned() if each.job_id in living}
         free = state.free.by_partition().values()
         known = _ReasonContext(
-            now, Moment(state), max(0.0, sum(each.cpus for each in free)), plan.made_at, planned
+            now, Shortages(state), max(0.0, sum(each.cpus for each in free)), plan.made_at, planned
         )
         return RunSnapshot(
             now=now,
@@ -233,7 +233,7 @@ class _ReasonContext:
     """Context of reasons: when the scheduler was last asked, and what it planned."""
 
     now: float
-    moment: Moment
+    shortages: Shortages
     idle_cpus: float
     asked_at: float
     planned: Mapping[str, PlannedStart]
@@ -256,7 +256,7 @@ class _ReasonContext:
                 planned = self.planned.get(str(subject))
                 if planned is not None:
                     return Reason(reason.code, {**reason.numbers, "start": planned.start_seconds})
-        current = self.moment.corrected(reason, pending)
+        current = self.shortages.corrected(reason, pending)
         return None if current is reason else current
 
 

@@ -82,7 +82,7 @@ class EndedBecause(StrEnum):
     PREEMPTED = "preempted"
     LOST = "lost"
     REVOKED = "revoked"
-    """What it ran on was taken back, which is no failure of anything."""
+    """Its place was taken back, which is no failure of anything."""
 
 
 REQUEUED: Final = frozenset({EndedBecause.PREEMPTED, EndedBecause.LOST, EndedBecause.REVOKED})
@@ -160,7 +160,7 @@ class Began:
     placement: Placement
     start_seconds: float
     ours: bool = True
-    """Whether it was instructed."""
+    """True if it was instructed."""
     stage: str = ""
     tasks: tuple[int, ...] = ()
 

@@ -172,7 +172,7 @@ class RunningJob:
     stage: str = ""
     tasks: tuple[int, ...] = ()
     ours: bool = True
-    """Whether it was instructed; what was not is never stopped to make room."""
+    """True if it was instructed; work that was not is never stopped to make room."""
 
     @property
     def allocation(self) -> Allocation:

@@ -161,7 +161,7 @@ def descendants(*processes: int) -> dict[int, dict[int, list[bytes]]]:
 
 
 START_TICKS = 19
-"""Which of the fields is the start of a process, in clock ticks since boot."""
+"""Index of the field that is the start of a process, in clock ticks since boot."""
 
 
 def stat_fields(process: int) -> list[bytes]:
