@@ -18,7 +18,7 @@ from foresail.live.command_job import CommandJob
 from foresail.model.decision import Placement, Start
 from foresail.model.errors import InputError
 from foresail.model.event import EndedBecause
-from foresail.predictors.dspredict import UsagePredictor
+from foresail_studies.predictors.dspredict import UsagePredictor
 
 _HOLDS = "import time; held = bytearray(150 * 2**20); time.sleep(30)"
 _SPINS = "import time\nwhile time.process_time() < 1.0: pass"

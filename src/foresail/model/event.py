@@ -96,7 +96,7 @@ class Outcome:
 
     ``slowdown`` is how many times longer it ran where it was than where the job runs best. ``used``
     is what was measured of each of its tasks, on average, by the names of
-    ``foresail.predictors.dspredict``; of an attempt that is requeued, the most cpu time and memory
+    ``foresail.traces.measured``; of an attempt that is requeued, the most cpu time and memory
     of any task. ``reason`` says why it ended, where that is not plain from the rest.
     """
 

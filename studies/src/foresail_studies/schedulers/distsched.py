@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from foresail.distributions.basic import Point, UsageBelief
+from foresail.distributions.basic import Point
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.operations import atoms_of
 from foresail.model.cluster import Cluster, Resources
@@ -22,6 +22,7 @@ from foresail.model.job import Job, Stage
 from foresail.model.protocols import Scheduler
 from foresail.model.registry import register
 from foresail.model.view import ClusterView, PendingJob, RunningJob
+from foresail_studies.predictors.dspredict import UsageBelief
 from foresail_studies.schedulers._packing import (
     Candidate,
     Choice,

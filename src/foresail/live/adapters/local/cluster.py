@@ -391,7 +391,7 @@ class LocalAdapter:
 
 
 def measured(looks: Sequence[UseSample], tasks: int) -> Mapping[str, float]:
-    """Return what each task of an attempt used, by the names of ``predictors.dspredict``.
+    """Return what each task of an attempt used, by the names of ``traces.measured``.
 
     Memory counts as it was at each look; nothing is known of an attempt that was never looked at.
     """

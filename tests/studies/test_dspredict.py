@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 
 from foresail.control.policy import parse_policy
-from foresail.distributions.basic import UsageBelief
 from foresail.model.cluster import Resources
 from foresail.model.event import EndedBecause, Outcome
 from foresail.model.job import Job, Stage
-from foresail.predictors.dspredict import ActualUsage, UsageHistory, UsageHistoryParameters
+from foresail_studies.predictors.dspredict import (
+    ActualUsage,
+    UsageBelief,
+    UsageHistory,
+    UsageHistoryParameters,
+)
 
 
 def job(name, user="ann"):

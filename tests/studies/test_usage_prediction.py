@@ -7,9 +7,9 @@ from foresail.model.cluster import Resources
 from foresail.model.errors import UnknownNameError
 from foresail.model.event import Outcome
 from foresail.model.job import Job, Stage
-from foresail.predictors.dspredict import UsagePredictor
 from foresail.predictors.history import HistoryParameters
 from foresail.predictors.kernels import experts
+from foresail_studies.predictors.dspredict import UsagePredictor
 
 
 def job_of(number, user="user", name="program", cpus=2.0, memory=0.0):
