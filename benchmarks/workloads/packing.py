@@ -13,9 +13,9 @@ from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Start
 from foresail.model.job import Job, Stage
 from foresail.simulator.conditions import IDEAL
-from foresail.simulator.real_use import RealUse
-from foresail.simulator.shared_machines import SharedMachines
 from foresail.simulator.simulated_cluster import SimulatedCluster
+from foresail_studies.executions._real_use import RealUse
+from foresail_studies.executions.shared_nodes import SharedMachines
 from foresail_studies.schedulers._packing import Candidate, PackedMachines, choose, task_use
 from foresail_studies.schedulers.kernels.packing import TaskUse
 

@@ -39,6 +39,7 @@ TITLES = {
     "price_source": "Price sources",
     "study": "Studies",
     "cluster": "Clusters",
+    "execution": "Executions",
 }
 """Family to the heading of its page; ``page_name`` makes the page's file of that."""
 

@@ -14,8 +14,11 @@ from foresail.checks.rules import tiny_workload
 from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, Preempt, Start
+from foresail.model.errors import InputError
 from foresail.model.event import PREDICTSIM, STANDARD, Conventions
 from foresail.model.protocols import Scheduler
+from foresail.simulator import engine
+from foresail.simulator.conditions import ClusterConditions
 from foresail.simulator.engine import simulate_events
 from foresail.traces import schema
 from toys import Constant, Doubling, Easy, Fcfs, Oracle, PreemptsOnce, Requested
@@ -232,3 +235,11 @@ def test_the_same_run_twice_is_the_same_run():
     second = run(SIX_JOBS, Easy(), Constant(10.0))
     assert first.jobs.equals(second.jobs)
     assert first.meta.counters == second.meta.counters
+
+
+def test_shared_nodes_without_the_package_that_simulates_them(monkeypatch):
+    """What to install is said."""
+    monkeypatch.setattr(engine, "find_quickly", lambda *_: None)
+    with pytest.raises(InputError, match="not installed") as caught:
+        run(SIX_JOBS, Fcfs(), Requested(), conditions=ClusterConditions(share_nodes=True))
+    assert "foresail-studies" in str(caught.value)

@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from foresail.simulator.real_use import real_use
 from foresail.traces.generating import ACHIEVED, generate
 from foresail.traces.nodes import cluster_of
+from foresail_studies.executions._real_use import real_use
 from foresail_studies.generators.packing import PackingParameters
 
 

@@ -50,7 +50,7 @@ class ScenarioOptions:
             FILE-2 ...
         on_nodes: Place tasks on the workload's own nodes.
         share_nodes: With --on-nodes: tasks share cpus and memory by what they really
-            use over time.
+            use over time (with foresail-studies).
         cycle SECONDS: Ask the scheduler once in so many seconds alone.
         start_delay SECONDS: What a job runs on is held so long, on average, before an attempt runs.
         noise SIGMA: Runtimes vary by a log-normal factor of mean 1 and this sigma.

@@ -85,6 +85,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "price_source": ("foresail.cloud.sources",),
         "study": (),
         "cluster": ("foresail.live.adapters",),
+        "execution": (),
     }
 )
 """The packages of this distribution in which the plug-ins of a family are found."""

@@ -44,7 +44,7 @@ class ClusterConditions:
     """Nodes that come, change and go, each at its time."""
     share_nodes: bool = False
     """Tasks share the cpus and the memory of their node by what they really use, from moment to
-    moment, and get in each other's way (``foresail.simulator.shared_machines``)."""
+    moment, and get in each other's way (``shared_nodes`` of ``foresail-studies``)."""
     seed: int = 0
     """Of delays, noise and refusals. Those of an allocation depend on the seed and on its name
     alone, so that they are the same under every policy."""

@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from foresail.model.errors import InputError
 from foresail.model.event import Allocation, EndedBecause, Event, NodeRemoved, Outcome, unit_of
 from foresail.model.job import Job
 from foresail.model.protocols import Progress, ProgressCallback
+from foresail.model.registry import NoParameters, find_quickly
 from foresail.record.schedule import (
     ScheduleRow,
     attempt_row,
@@ -28,9 +29,12 @@ from foresail.record.schedule import (
 from foresail.record.state import State
 from foresail.simulator.conditions import IDEAL, ClusterConditions
 from foresail.simulator.driver import Driver
-from foresail.simulator.real_use import real_use
-from foresail.simulator.shared_machines import SharedMachines
-from foresail.simulator.simulated_cluster import FixedRuntimes, SimulatedCluster, capacity_over_time
+from foresail.simulator.simulated_cluster import (
+    ExecutionModel,
+    FixedRuntimes,
+    SimulatedCluster,
+    capacity_over_time,
+)
 from foresail.simulator.truth import reveal, runtimes_of_allocations
 from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.workload import Workload
@@ -64,7 +68,7 @@ def simulate_events(
     The schedule has a row per attempt of each allocation, and one for each job that never started,
     in order of submission. Its counters are those of the controller, ``preempted`` and ``lost``
     attempts, and ``never_started``: jobs that were still waiting when nothing more could happen;
-    where tasks share nodes, those of ``SharedMachines`` too. Where nodes come and go, its
+    where tasks share nodes, those of their execution too. Where nodes come and go, its
     ``capacity`` says when, and ``processors`` are the most that there were at once.
 
     Raises ``ImpossibleTransition`` if two jobs share an id; ``InputError`` if an outage or a change
@@ -87,18 +91,19 @@ def simulate_events(
             expected="run_scenario, which reads them",
         )
     news: list[NDArray[np.float64]] = []
-    execution: FixedRuntimes | SharedMachines
+    execution: ExecutionModel
+    use_over_time: Callable[..., pl.DataFrame] | None = None
     if conditions.share_nodes:
-        use = real_use(workload, controller.cluster)
-        execution = SharedMachines(
-            use,
+        shared = _shared_nodes()(
+            workload,
             job_of,
             controller.cluster,
             conditions,
             enforces_limits=enforce_limits,
             hears_news=None if used is None else news.append,
         )
-        controller.scheduler.watch_use(execution.measured)
+        execution, use_over_time = shared, shared.use_over_time
+        controller.scheduler.watch_use(shared.measured)
     else:
         in_parts = controller.state.starts_tasks
         runtime_of = runtimes_of_allocations(workload) if in_parts else _of_whole_jobs(truth)
@@ -132,8 +137,8 @@ def simulate_events(
             rows.append(_row(outcome, controller.state))
             if used is not None:
                 ends[outcome.allocation] = outcome.end_seconds
-    if used is not None and isinstance(execution, SharedMachines):
-        used(execution.use_over_time(news, ends))
+    if used is not None and use_over_time is not None:
+        used(use_over_time(news, ends))
     jobs = with_eligibility(
         schedule_table(rows, _jobs(workload, cpus, controller)),
         dependent,
@@ -151,6 +156,18 @@ def simulate_events(
             replay_seconds=time.perf_counter() - began,
         ),
     )
+
+
+def _shared_nodes() -> Any:
+    """The execution of tasks that share nodes, which comes with the studies of such schedulers."""
+    entry = find_quickly("execution", "shared_nodes")
+    if entry is None:
+        raise InputError(
+            "tasks that share nodes are simulated by a package that is not installed",
+            field="share_nodes",
+            expected="foresail-studies installed too, or nodes that are not shared",
+        )
+    return entry.build(NoParameters())
 
 
 def _of_whole_jobs(truth: Mapping[str, float]) -> Callable[[Allocation], float]:

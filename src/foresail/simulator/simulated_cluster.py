@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import heapq
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Protocol
 
 from foresail.model.adapter import Capabilities
 from foresail.model.changing_nodes import changed
@@ -46,32 +45,44 @@ class ComingEnd:
     ended_because: EndedBecause = EndedBecause.COMPLETED
 
 
-class ExecutionModel(Protocol):
-    """Knows the truth of how long allocations run, and may change it while they do."""
+class ExecutionModel(ABC):
+    """Knows the truth of how long allocations run, and may change it while they do.
 
+    As it stands nothing else moves an end, and nothing is measured.
+    """
+
+    next_seconds: float = math.inf
+    """When an unannounced change may end or move something."""
+
+    @property
+    def counters(self) -> Mapping[str, float]:
+        """Numbers to be kept with the schedule."""
+        return {}
+
+    @abstractmethod
     def started(
         self, allocation: Allocation, placement: Placement, now: float
     ) -> Sequence[ComingEnd]:
         """An allocation begins to hold its place: its end, and those of others that this moves."""
 
-    def ended(self, allocation: Allocation, now: float) -> Sequence[ComingEnd]:
-        """An allocation has let go of its place, for whatever reason: the ends that this moves."""
-
+    @abstractmethod
     def nodes_changed(self, cluster: Cluster, now: float) -> None:
         """There are other nodes from now on; what runs has its end."""
 
-    def used(self, allocation: Allocation, now: float) -> Mapping[str, float]:
+    def ended(self, allocation: Allocation, now: float) -> Sequence[ComingEnd]:  # noqa: ARG002
+        """An allocation has let go of its place, for whatever reason: the ends that this moves."""
+        return ()
+
+    def used(self, allocation: Allocation, now: float) -> Mapping[str, float]:  # noqa: ARG002
         """Return what is measured of an allocation that is about to end (``Outcome.used``)."""
+        return {}
 
-    @property
-    def next_seconds(self) -> float:
-        """Return when an unannounced change may end or move something; infinity if none."""
-
-    def advanced(self, now: float) -> Sequence[ComingEnd]:
-        """It is that time: the ends that this brings or moves."""
+    def advanced(self, now: float) -> Sequence[ComingEnd]:  # noqa: ARG002
+        """``next_seconds`` has come: the ends that this brings or moves."""
+        return ()
 
 
-class FixedRuntimes:
+class FixedRuntimes(ExecutionModel):
     """Every allocation runs for as long as the truth has it, whatever runs beside it.
 
     ``runtime_seconds`` is the truth: how long an allocation runs where its job, which ``job_of``
@@ -94,9 +105,6 @@ class FixedRuntimes:
         self._conditions = conditions
         self._enforces_limits = enforces_limits
 
-    next_seconds: float = math.inf
-    counters: Mapping[str, float] = MappingProxyType({})
-
     def started(
         self, allocation: Allocation, placement: Placement, now: float
     ) -> Sequence[ComingEnd]:
@@ -112,21 +120,9 @@ class FixedRuntimes:
             runtime, because = limit, EndedBecause.LIMIT
         return (ComingEnd(allocation, now + (delay + runtime), because),)
 
-    def ended(self, allocation: Allocation, now: float) -> Sequence[ComingEnd]:  # noqa: ARG002 - nothing depends on it
-        """No other's."""
-        return ()
-
     def nodes_changed(self, cluster: Cluster, now: float) -> None:  # noqa: ARG002 - the time is no matter
         """Slow down later starts on those of these nodes that they do not prefer."""
         self._slowdowns = Slowdowns(cluster)
-
-    def used(self, allocation: Allocation, now: float) -> Mapping[str, float]:  # noqa: ARG002 - unknown
-        """Nothing is measured."""
-        return {}
-
-    def advanced(self, now: float) -> Sequence[ComingEnd]:  # noqa: ARG002 - nothing happens
-        """None: all are known at the start."""
-        return ()
 
 
 @quickly_made

@@ -145,6 +145,9 @@ started as a whole. ``run`` counts the tasks that have started anywhere."""
 GONE: Final = ("completed", "evicted", "left")
 """After these a task uses nothing."""
 
+EVICTION_SHARE: Final = 0.95
+"""Of a machine's memory: when so much is held, tasks are evicted (chosen; spec section 14)."""
+
 
 def use_file(log: Path) -> Path:
     """Return the file with the use of the machines of a run, by its event log."""

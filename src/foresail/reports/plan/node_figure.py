@@ -16,8 +16,7 @@ from foresail.reports.document import as_html, document, key_of, section
 from foresail.reports.figure import Figure, MissingFigure, write_page
 from foresail.reports.plots import PlotKind, PlottedTable, drawn, log_styles, plot_of
 from foresail.reports.style import PolicyStyle
-from foresail.simulator.real_use import EVICTION_SHARE
-from foresail.traces.schedule import GONE
+from foresail.traces.schedule import EVICTION_SHARE, GONE
 
 _TITLE = "Why did jobs wait?"
 

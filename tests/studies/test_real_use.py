@@ -10,9 +10,9 @@ import pytest
 
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.errors import InputError
-from foresail.simulator.real_use import real_use
 from foresail.traces.measured import tasks_table, usage_table
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.executions._real_use import real_use
 
 MACHINES = Cluster(
     (Partition("all", Resources(6.0, 120.0), (Node("small", Resources(2.0, 100.0)),

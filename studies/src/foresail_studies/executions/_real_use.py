@@ -12,17 +12,15 @@ from numpy.typing import NDArray
 
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
-from foresail.simulator.kernels.shared_machines import (
+from foresail.traces.schedule import EVICTION_SHARE
+from foresail.traces.schema import STAGE, TASKS
+from foresail.traces.workload import ONLY_STAGE, Workload
+from foresail_studies.executions.kernels.shared_machines import (
     SEGMENT_COLUMNS,
     SEGMENT_CPUS,
     SEGMENT_MEMORY,
     SEGMENT_SECONDS,
 )
-from foresail.traces.schema import STAGE, TASKS
-from foresail.traces.workload import ONLY_STAGE, Workload
-
-EVICTION_SHARE: Final = 0.95
-"""Of a machine's memory: when so much is held, tasks are evicted (chosen; spec section 14)."""
 
 _ROUNDING_SECONDS: Final = 1e-6
 _ROW: Final = "row"

@@ -17,11 +17,13 @@ from foresail.model.decision import Placement
 from foresail.model.errors import InputError
 from foresail.model.event import Allocation, EndedBecause
 from foresail.model.job import Job, Stage
+from foresail.model.registry import NoParameters, register
 from foresail.simulator.conditions import ClusterConditions
-from foresail.simulator.kernels import shared_machines as kernel
-from foresail.simulator.real_use import EVICTION_SHARE, RealUse
-from foresail.simulator.simulated_cluster import ComingEnd
-from foresail.traces.schedule import GONE, USE
+from foresail.simulator.simulated_cluster import ComingEnd, ExecutionModel
+from foresail.traces.schedule import EVICTION_SHARE, GONE, USE
+from foresail.traces.workload import Workload
+from foresail_studies.executions._real_use import RealUse, real_use
+from foresail_studies.executions.kernels import shared_machines as kernel
 
 _FIRST_ROWS: Final = 64
 
@@ -34,7 +36,7 @@ class _Held:
     running: int = 0
 
 
-class SharedMachines:
+class SharedMachines(ExecutionModel):
     """Tasks share the cpus and the memory of their machine, by the truth of what they use.
 
     Where cpus are short, tasks are slower; where memory is, tasks are evicted, and their allocation
@@ -316,3 +318,16 @@ class SharedMachines:
 def _stage_of(job: Job, allocation: Allocation) -> Stage:
     """The stage that its tasks are of."""
     return job.stage(allocation.stage) if allocation.stage else job.stages[0]
+
+
+@register("execution", "shared_nodes")
+def shared_nodes(_parameters: NoParameters) -> Callable[..., SharedMachines]:
+    """Tasks share the cpus and the memory of their node by what a usage table says they use."""
+    return _shared_machines
+
+
+def _shared_machines(
+    workload: Workload, job_of: Callable[[str], Job], cluster: Cluster, *others: Any, **options: Any
+) -> SharedMachines:
+    """Machines with the truth of a workload; raises ``InputError`` as ``real_use`` does."""
+    return SharedMachines(real_use(workload, cluster), job_of, cluster, *others, **options)

@@ -72,7 +72,7 @@ def filled(cpus, wanting):
 
 
 class SlowMachines:
-    """The execution model: see ``foresail.simulator.shared_machines``.
+    """The execution model: see ``foresail_studies.executions.shared_nodes``.
 
     ``capacities`` are cpus and the memory evicted at, by machine; ``series`` the segments of every
     task of a job's stage; ``requests`` cpus, memory and priority by job and stage.

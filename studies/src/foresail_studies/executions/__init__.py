@@ -1,0 +1,1 @@
+"""Executions of simulated jobs beside that of the product, of fixed runtimes."""
