@@ -12,6 +12,8 @@ from foresail.model.decision import Decision, Placement, Preempt, ReasonCode, St
 from foresail.model.event import (
     Began,
     Cancelled,
+    ClusterAvailable,
+    ClusterUnavailable,
     Ended,
     EndedBecause,
     Held,
@@ -217,3 +219,18 @@ def test_a_node_is_occupied_by_what_is_no_job():
     assert starts(controller.step(2.0, [Occupied(2.0, "n1", Resources(2.0))])) == [("wide", 1)]
     controller.step(3.0, [NodeRemoved(3.0, "n1")])
     assert controller.state.occupied == {}
+
+
+def test_nothing_is_started_or_planned_while_the_cluster_is_away():
+    """What runs goes on and may end; on return all is as it was."""
+    controller = begun()
+    controller.step(0.0, [job("a", 2), job("b")])
+    assert starts(controller.step(1.0, [ClusterUnavailable(1.0, "no answer")])) == []
+    assert starts(controller.step(2.0, [Ended(2.0, Outcome("a", 0.0, 2.0))])) == []
+    assert controller.reasons()["b"].code is ReasonCode.UNAVAILABLE
+    records = controller._log._log.records
+    assert folded(records).state.unavailable == "no answer"
+    told = [line.sentence for line in story(records, "b").lines]
+    assert any("the cluster cannot be reached (no answer)" in line for line in told)
+    assert starts(controller.step(3.0, [ClusterAvailable(3.0)])) == [("b", 1)]
+    assert folded(records).state.unavailable == ""

@@ -18,6 +18,8 @@ from foresail.model.event import (
     STANDARD,
     Began,
     Cancelled,
+    ClusterAvailable,
+    ClusterUnavailable,
     Ended,
     EndedBecause,
     Held,
@@ -99,6 +101,7 @@ def wishes(state):
     free = state.free.by_partition(), state.free.by_node()
     later = dict(state.wakes), dict(state.ticks)
     kept_back = set(state.held), {*state.held_back, *state.not_started, *state.occupied}
+    kept_back[1].add(state.unavailable)
     return (*kept_back, dict(state.cancelled), set(state.drained), *free, *later)
 
 
@@ -232,6 +235,10 @@ def test_wishes_of_users_and_operators_fold_too(policy, seed):
             if chance(0.03) and not each.startable and job_id not in began:
                 attempt = 1 + controller.state._requeued.get(job_id, 0)
                 events.append(Began(now, job_id, attempt, PLACES[1], now - 3.0, ours=False))
+        if chance(0.06):
+            events.append(ClusterUnavailable(now, "away"))
+        elif chance(0.5):
+            events.append(ClusterAvailable(now))
         if chance(0.1):
             amount = Resources(float(random.integers(0, 2)))
             events.append(Occupied(now, f"n{random.integers(3)}", amount))
@@ -242,7 +249,7 @@ def test_wishes_of_users_and_operators_fold_too(policy, seed):
         if len(submitted) > 1:
             last = [*submitted[-7:-1], *(each.job.job_id for each in controller.running.values())]
             events += [wish(now, last[random.integers(len(last))]) for wish in of_jobs]
-        if chance(0.1):
+        if submitted and chance(0.1):
             events += [Held(now, submitted[-1]), *[Released(now, submitted[-1])] * int(chance(0.3))]
         rarely = (NodeDrained, NodeDown, *3 * [NodeResumed, NodeUp])
         of_nodes = [each for each in rarely if chance(0.06)]

@@ -41,6 +41,8 @@ from foresail.model.event import (
     Began,
     Cancelled,
     ClockRead,
+    ClusterAvailable,
+    ClusterUnavailable,
     Conventions,
     Ended,
     EndedBecause,
@@ -73,7 +75,9 @@ def _ranked(*groups: Iterable[type[Event]]) -> Mapping[type[Event], int]:
 
 
 _KNOWN: Final = (ClockRead, HistoryOutcome)
-_OF_NODES: Final = get_args(NodeEvent | Occupied | OperatorEvent)
+_OF_NODES: Final = get_args(
+    NodeEvent | Occupied | OperatorEvent | ClusterUnavailable | ClusterAvailable
+)
 _JOBS: Final = ((EstimateExpired,), (Cancelled,), (Submitted,), (Held, Released), (Began,))
 _ENDS_FIRST: Final = _ranked(_KNOWN, (Ended, NotStarted), _OF_NODES, *_JOBS, (Tick,))
 _SUBMISSIONS_FIRST: Final = _ranked(_KNOWN, *_JOBS, (Ended, NotStarted), _OF_NODES, (Tick,))
@@ -343,7 +347,7 @@ class Controller:
             return self.now
         state = self.state
         reference, begin = state.reference, state.next_begin_seconds
-        if reference is None or self.draining or not state.startable:
+        if reference is None or self.draining or state.unavailable or not state.startable:
             return begin
         return min(begin, reference.next_seconds())
 
@@ -617,7 +621,7 @@ class Controller:
         state = self.state
         touched = self._touched
         self._touched = {} if len(state.cluster.partitions) > 1 else None
-        if self._reasons.draining or not state.startable:
+        if self._reasons.draining or state.unavailable or not state.startable:
             self._note_plan(_NOTHING)
             return
         self.counters.passes += 1

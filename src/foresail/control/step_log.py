@@ -19,7 +19,7 @@ from foresail.model.decision import (
     alike,
 )
 from foresail.model.distribution import Distribution
-from foresail.model.event import Event
+from foresail.model.event import ClusterAvailable, ClusterUnavailable, Event
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import JobSize
 from foresail.model.protocols import CycleReport
@@ -175,6 +175,8 @@ class StepLog:
         self._now = now
         for event in events:
             self._log.append(records.EventTaken(self._step, now, event))
+            if isinstance(event, ClusterUnavailable | ClusterAvailable):
+                self._to_tell.any_may_differ()
 
     def refreshed(self, pending: PendingJob, belief: Distribution) -> None:
         """Log another belief about a job that waits, if it has other numbers."""

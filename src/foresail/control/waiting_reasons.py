@@ -88,6 +88,8 @@ class WaitingReasons:
             return Reason(ReasonCode.TOO_WIDE, numbers)
         if self.draining:
             return Reason(ReasonCode.DRAINING)
+        if state.unavailable:
+            return Reason(ReasonCode.UNAVAILABLE, {"why": state.unavailable})
         return shortages.corrected(self.of_pass.get(job_id), pending)
 
 

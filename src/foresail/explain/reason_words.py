@@ -34,6 +34,7 @@ REASONS: Final = {
     ReasonCode.FRAGMENTED: "what is free is in pieces that are too small",
     ReasonCode.NODES_OUT: "nodes are out of use",
     ReasonCode.NOT_STARTED: "could not be started",
+    ReasonCode.UNAVAILABLE: "the cluster cannot be reached",
 }
 """What each kind of reason is called."""
 

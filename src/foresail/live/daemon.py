@@ -20,6 +20,7 @@ from typing import Final, Self
 
 from foresail.control.check import nothing_starts
 from foresail.control.loop import Controller
+from foresail.live.cluster_contact import ClusterContact, what_can_be
 from foresail.live.run_clock import MachineClocks, RunClock
 from foresail.live.run_directory import LearnedFile, RunHistory
 from foresail.live.run_log import FollowedLog
@@ -30,6 +31,8 @@ from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.event import (
     REQUEUED,
     Began,
+    ClusterAvailable,
+    ClusterUnavailable,
     Ended,
     EndedBecause,
     EstimateExpired,
@@ -106,7 +109,7 @@ class Daemon:
         state = controller.state
         self.clock = RunClock(controller.now, state.clock, clocks or MachineClocks())
         self._log = log
-        self._adapter = adapter
+        self._adapter = ClusterContact(adapter)
         self._source = source
         self._history = history
         self._learned = learned
@@ -168,7 +171,10 @@ class Daemon:
             return False
         begin = self.controller.state.next_begin_seconds
         is_waited_for = (
-            self._source.descriptor is not None or self.controller.state.ticks or begin < math.inf
+            self._source.descriptor is not None
+            or self._adapter.is_away
+            or self.controller.state.ticks
+            or begin < math.inf
         )
         return self.controller.draining or not is_waited_for
 
@@ -194,6 +200,7 @@ class Daemon:
         if read is not None:
             events = (read, *events)
         if events:
+            self._say_of_contact(events)
             instructions = self.controller.step(now, events)
             for event in events:
                 if isinstance(event, Ended):
@@ -205,6 +212,15 @@ class Daemon:
             self._say_when_nothing_starts()
         self._observer.refreshed(self.controller, self.jobs)
 
+    def _say_of_contact(self, events: Iterable[Event]) -> None:
+        for event in events:
+            match event:
+                case ClusterUnavailable(because=because):
+                    said = f"the cluster cannot be reached ({because})"
+                    self._observer.note(f"{said}: nothing is started until it is back")
+                case ClusterAvailable():
+                    self._observer.note("the cluster is back")
+
     def _say_when_nothing_starts(self) -> None:
         """Warn, once until that changes, of a scheduler that leaves a free cluster idle."""
         controller, state, before = self.controller, self.controller.state, self._stands_still
@@ -212,7 +228,7 @@ class Daemon:
         self._stands_still = (
             will_not_start
             and bool(state.startable)
-            and not (state.down or state.drained or state.ticks)
+            and not (state.down or state.drained or state.ticks or state.unavailable)
             and controller.look_again_seconds == math.inf
         )
         if self._stands_still and not before:
@@ -253,12 +269,17 @@ class Daemon:
             for each in self._ours
         ]
         found = [*self._adapter.resume(running, now)]
+        self._stop_again(now)
+        if not self._adapter.has_resumed():  # what it finds again is reported once it is back
+            events += (*found, *self._source.earlier(self.jobs.submitted, now), Tick(now))
+            return now, events
+        if self.controller.state.unavailable:
+            found.insert(0, ClusterAvailable(now))
         found += self._gone(found, now)
         outcomes = [each.outcome for each in found if isinstance(each, Ended)]
         ran = [self._start_of(each) + each.runtime_seconds for each in outcomes if not _lost(each)]
         now = self.clock.advance(not_before=max(ran, default=now))
         reported = self._within_run(found, now, heard)
-        self._stop_again(now)
         events += (*self._nodes_since(reported, now), *reported)
         events += self._source.earlier(self.jobs.submitted, now)
         events.append(Tick(now))
@@ -290,6 +311,8 @@ class Daemon:
     ) -> list[Event]:
         """Return the events that these readable descriptors announce."""
         events = self._within_run(self._adapter.reports(now), now, now)
+        if self._adapter.has_resumed():
+            events = [*self._nodes_since(events, now), *events]
         if self._polled in ready:
             events += self._source.arrived(now)
             self._poll_source()
@@ -318,7 +341,8 @@ class Daemon:
         What is lost has run until ``heard`` at least, and nobody knows how much longer.
         """
         return [
-            self._ended(each, now, heard) if isinstance(each, Ended) else each for each in events
+            self._ended(each, now, heard) if isinstance(each, Ended) else each
+            for each in what_can_be(events, self.controller.state, self._observer.note)
         ]
 
     def _start_of(self, outcome: Outcome) -> float:
@@ -335,7 +359,8 @@ class Daemon:
         if _lost(outcome):
             end = max(start, min(end, heard))
         because, reason = outcome.ended_because, outcome.reason
-        conditions = self.jobs.submitted[outcome.job_id].conditions
+        job = self.jobs.submitted.get(outcome.job_id)
+        conditions = None if job is None else job.conditions  # it may come in the same step
         if because in REQUEUED and outcome.job_id in self.controller.state.cancelled:
             because = EndedBecause.CANCELLED
         elif because in REQUEUED and conditions is not None and conditions.once:

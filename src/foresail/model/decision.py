@@ -41,6 +41,7 @@ class ReasonCode(StrEnum):
     FRAGMENTED = "fragmented"
     NODES_OUT = "nodes_out"
     NOT_STARTED = "not_started"
+    UNAVAILABLE = "unavailable"
 
 
 _SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
@@ -58,6 +59,7 @@ _SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
         " EASY would have come to it at {turn:.0f} s",
         ReasonCode.HELD: "held by {by} until it is released",
         ReasonCode.FRAGMENTED: "needs {cpus_said}; enough is free, but nowhere for a whole task",
+        ReasonCode.UNAVAILABLE: "nothing is started: the cluster cannot be reached ({why})",
         ReasonCode.NOT_STARTED: "could not be started: {why}",
         ReasonCode.NODES_OUT: "has room only on nodes that are out of use: {nodes}",
         ReasonCode.DEPENDENCY_ANY: "waits for job {after} to end, however it ends",

@@ -246,6 +246,21 @@ class ClockRead:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterUnavailable:
+    """The control plane of the cluster is away: nothing is started until it is back."""
+
+    time: float
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAvailable:
+    """The control plane of the cluster is back."""
+
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
 class NodeDown:
     """A node is gone; what ran on it is reported as ended apart, with ``LOST``."""
 
@@ -350,6 +365,8 @@ Event = (
     | NodeEvent
     | Occupied
     | OperatorEvent
+    | ClusterUnavailable
+    | ClusterAvailable
     | ClockRead
     | Tick
 )

@@ -20,6 +20,8 @@ from foresail.model.event import (
     Began,
     Cancelled,
     ClockRead,
+    ClusterAvailable,
+    ClusterUnavailable,
     Ended,
     EstimateExpired,
     Event,
@@ -64,7 +66,7 @@ from foresail.record.run_fold import Counters
 _LAST_EVENT: Final = "event"
 _LAST_PASS: Final = "pass"
 _OF_NO_JOB: Final = frozenset(
-    {_LAST_EVENT, _LAST_PASS, "history", "nodes", "drain", "node", "occupied", "clock"}
+    {_LAST_EVENT, _LAST_PASS, "history", "nodes", "drain", "node", "occupied", "contact", "clock"}
     | {Manifest, Remembered, PolicyChanged, Drained, Reopened}
 )
 """Kinds of lines that are of no job; all others are of a job or a part of one."""
@@ -207,6 +209,8 @@ class Compaction:
                 if not is_known:
                     attempt = self._attempts[unit] = attempt + 1
                 self._put(("confirmed" if is_known else "start", attempt), unit, line)
+            case ClusterUnavailable() | ClusterAvailable():
+                self._put("contact", "", line)
             case Occupied(node=node):
                 self._put("occupied", node, line)
             case Ended() | NotStarted():

@@ -181,7 +181,7 @@ class RunFold:
     @property
     def plan(self) -> PlanFold:
         """Return what is planned: nothing where no job may start."""
-        if not self.state.startable:
+        if self.state.unavailable or not self.state.startable:
             self._plan.void()
         return self._plan
 
@@ -253,7 +253,7 @@ class RunFold:
                 self.policy, self.has_news, self.memory = policy, True, None
                 self._state.starts_tasks = record.starts_tasks
             case EventTaken(step=step, time=now, event=event):
-                if step >= self.steps and not self._state.startable:
+                if step >= self.steps and (self._state.unavailable or not self._state.startable):
                     self._plan.void()
                 self.steps, self.now = step + 1, now
                 begun = self._state.begin_step(now)

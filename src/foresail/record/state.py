@@ -22,6 +22,8 @@ from foresail.model.event import (
     REQUEUED,
     Began,
     ClockRead,
+    ClusterAvailable,
+    ClusterUnavailable,
     EndedBecause,
     EstimateExpired,
     Event,
@@ -126,6 +128,8 @@ class State:
         self.held: dict[str, str] = {}
         self.not_started: dict[str, NotStarted] = {}
         self.cancelled: dict[str, str] = {}
+        self.unavailable = ""
+        """Why the cluster cannot be reached; empty where it can be."""
         self.down: set[str] = set()
         self.occupied: dict[str, Resources] = {}
         self.drained: dict[str, NodeDrained] = {}
@@ -643,6 +647,10 @@ class State:
                 self.release(job_id, now)
             case ClockRead():
                 self.clock = news
+            case ClusterUnavailable(because=because):
+                self.unavailable = because or "unknown"
+            case ClusterAvailable():
+                self.unavailable = ""
             case Occupied(node=node, resources=resources):
                 self._occupy(node, resources)
             case _ if isinstance(news, NodeEvent):

@@ -125,6 +125,7 @@ class RunningService:
         self._last_library = self._last_pass
         self._metrics = ServiceMetrics()
         self._problem: str | None = None
+        self._unavailable = ""
         self._clock: RunClock | None = None
         self._compilations = CompileWatch()
         self._compiler = CompilerApart()
@@ -356,6 +357,7 @@ class RunningService:
     def _passed(self, controller: Controller) -> float:
         """Tidy up, let there be a pass now and then while jobs wait; how long one may rest."""
         self._has_passed.set()
+        self._unavailable = controller.state.unavailable
         now = time.monotonic()
         if now - self._last_tidy >= _TIDY_SECONDS:
             self._last_tidy = now
@@ -385,7 +387,9 @@ class RunningService:
 
     def _condition(self) -> Condition:
         of_clock = None if self._clock is None else self._clock.remark()
-        now = filter(None, (of_clock, self._compilations.remark))
+        away = f"the cluster cannot be reached ({self._unavailable}): nothing is started"
+        of_cluster = away if self._unavailable else None
+        now = filter(None, (of_clock, of_cluster, self._compilations.remark))
         remarks = (*self._remarks, *now, *self._served.remarks)
         if self._problem is not None:
             return Condition((self._problem,), remarks)

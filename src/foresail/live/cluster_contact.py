@@ -1,0 +1,216 @@
+"""Contact with a cluster whose control plane may be away: nothing that is instructed gets lost."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from foresail.model.adapter import Capabilities, ClusterAdapter
+from foresail.model.changing_nodes import changed
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Instruction, Start
+from foresail.model.errors import ForesailError, InputError
+from foresail.model.event import (
+    REQUEUED,
+    Began,
+    Cancelled,
+    ClusterAvailable,
+    ClusterUnavailable,
+    Ended,
+    Event,
+    HistoryOutcome,
+    NodeAdded,
+    NodeChanged,
+    NodeDown,
+    NodeRemoved,
+    NodeUp,
+    NotStarted,
+    Occupied,
+    Submitted,
+    Unit,
+    unit_of,
+)
+from foresail.record.job_life import JobState
+from foresail.record.state import State
+
+_FIRST_PAUSE_SECONDS: Final = 1.0
+_LONGEST_PAUSE_SECONDS: Final = 30.0
+
+
+class ClusterContact:
+    """An adapter (``foresail.model.adapter``) that outlives failures of another one.
+
+    Where a call fails, the cluster counts as unavailable: that is reported, what is instructed is
+    kept, and both the call and what was kept are repeated until they succeed, which an adapter
+    carries out once. What is the input's fault (``ForesailError``) is raised as it was.
+    """
+
+    def __init__(self, adapter: ClusterAdapter) -> None:
+        self._adapter = adapter
+        self._to_resume: Sequence[Start] | None = None
+        self._has_resumed = False
+        self._unsent: deque[Instruction] = deque()
+        self._news: list[Event] = []
+        self._pause_seconds = _FIRST_PAUSE_SECONDS
+        self._retry_seconds: float | None = None
+        self.capabilities: Final[Capabilities] = adapter.capabilities
+        self.wake_descriptor: Final[int | None] = adapter.wake_descriptor
+
+    @property
+    def cluster(self) -> Cluster:
+        """Return the cluster as it was reported last."""
+        return self._adapter.cluster
+
+    @property
+    def is_away(self) -> bool:
+        """Return whether the last call has failed."""
+        return self._retry_seconds is not None
+
+    def has_resumed(self) -> bool:
+        """Return, once, that what an earlier driver had started was found again."""
+        has_resumed, self._has_resumed = self._has_resumed, False
+        return has_resumed
+
+    def history(self) -> Sequence[HistoryOutcome]:
+        """Return what the cluster knows of earlier runs; nothing where it cannot say that now."""
+        try:
+            return self._adapter.history()
+        except ForesailError:
+            raise
+        except Exception:
+            return ()
+
+    def resume(self, running: Sequence[Start], now: float) -> Sequence[Event]:
+        """Find again what an earlier driver had started, now or as soon as the cluster is back."""
+        self._to_resume = running
+        return self.reports(now)
+
+    def carry_out(self, instruction: Instruction, now: float) -> None:
+        """Hand over an instruction, or keep it until the cluster is back."""
+        self._unsent.append(instruction)
+        if not self.is_away:
+            self._try(self._send, now)
+
+    def reports(self, now: float) -> Sequence[Event]:
+        """Return what has happened, that the cluster went away or came back among it."""
+        if self._retry_seconds is None or now >= self._retry_seconds:
+            self._try(self._hear, now)
+        news, self._news = self._news, []
+        return news
+
+    @property
+    def next_seconds(self) -> float:
+        """Return when there is something to report, or the cluster is tried again."""
+        if self._news:
+            return 0.0
+        return self._adapter.next_seconds if self._retry_seconds is None else self._retry_seconds
+
+    def close(self) -> None:
+        """Let go of what the adapter holds open."""
+        self._adapter.close()
+
+    def _send(self, now: float) -> None:
+        while self._unsent:
+            try:
+                self._adapter.carry_out(self._unsent[0], now)
+            except ForesailError:  # it cannot be carried out at all
+                self._unsent.popleft()
+                raise
+            self._unsent.popleft()
+
+    def _hear(self, now: float) -> None:
+        found: list[Event] = []
+        if self._to_resume is not None:
+            found += self._adapter.resume(self._to_resume, now)
+            self._to_resume, self._has_resumed = None, True
+        else:
+            found += self._adapter.reports(now)
+        self._news += found
+        self._send(now)
+
+    def _try(self, call: Callable[[float], None], now: float) -> None:
+        try:
+            call(now)
+        except ForesailError:
+            raise
+        except Exception as error:  # whatever the cluster's fault is, it is no policy's
+            if not self.is_away:
+                why = " ".join(f"{type(error).__name__}: {error}".split())
+                self._news.append(ClusterUnavailable(now, why))
+            self._retry_seconds = now + self._pause_seconds
+            self._pause_seconds = min(_LONGEST_PAUSE_SECONDS, 2.0 * self._pause_seconds)
+        else:
+            if self.is_away:
+                self._news.insert(0, ClusterAvailable(now))
+                self._retry_seconds, self._pause_seconds = None, _FIRST_PAUSE_SECONDS
+
+
+def what_can_be(
+    events: Iterable[Event], state: State, note: Callable[[str], None]
+) -> Iterator[Event]:
+    """Yield those of a cluster's reports, in order, that can have happened; the rest is noted."""
+    known = _Known(state)
+    for event in events:
+        if known.can_be(event):
+            yield event
+        else:
+            note(f"the cluster reports what cannot have happened, which is left out: {event}")
+
+
+class _Known:
+    """What runs, waits and is there, after events that have not been taken yet."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._cluster = state.cluster
+        self._attempts: dict[Unit, int] = {}
+        self._waiting: set[str] = set()
+
+    def can_be(self, event: Event) -> bool:
+        """Return whether an event can follow; if so, it has."""
+        match event:
+            case Ended(outcome=told) | (NotStarted() as told):
+                if self._attempt(unit_of(told)) != told.attempt:
+                    return False
+                self._attempts[unit_of(told)] = 0
+                if isinstance(told, NotStarted) or told.ended_because in REQUEUED:
+                    self._waiting.add(told.job_id)
+            case Began(job_id=job_id, attempt=attempt, placement=placement):
+                before = self._attempt(unit_of(event))
+                waits = job_id in self._waiting or self._state.pending_job(job_id) is not None
+                partitions = {each.name for each in self._cluster.partitions}
+                if before != attempt and (before or not waits):
+                    return False
+                if not partitions.issuperset(name for name, _ in placement.tasks_by_partition):
+                    return False
+                if not self._nodes().issuperset(name for name, _ in placement.tasks_by_node):
+                    return False
+                self._attempts[unit_of(event)] = attempt
+                self._waiting.discard(job_id)
+            case Submitted(job=job):
+                if self._is_known(job.job_id):
+                    return False
+                self._waiting.add(job.job_id)
+            case Cancelled(job_id=job_id):
+                return self._is_known(job_id)
+            case NodeAdded() | NodeChanged() | NodeRemoved():
+                try:
+                    self._cluster = changed(self._cluster, event)
+                except InputError:
+                    return False
+            case NodeDown(node=name) | NodeUp(node=name) | Occupied(node=name):
+                return name in self._nodes()
+        return True
+
+    def _attempt(self, unit: Unit) -> int:
+        """Return which attempt runs; 0 for none."""
+        running = self._state.running.get(unit)
+        return self._attempts.get(unit, running.attempt if running is not None else 0)
+
+    def _is_known(self, job_id: str) -> bool:
+        is_there = self._state.stage_of(job_id) is not JobState.ABSENT
+        return is_there or job_id in self._waiting
+
+    def _nodes(self) -> set[str]:
+        return {node.name for each in self._cluster.partitions for node in each.nodes}

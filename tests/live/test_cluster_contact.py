@@ -1,0 +1,237 @@
+"""Clusters whose control plane goes away, and that report what cannot be: the daemon goes on."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foresail.control.loop import Controller
+from foresail.live.cluster_contact import ClusterContact, what_can_be
+from foresail.live.daemon import Daemon
+from foresail.live.run_directory import RunHistory
+from foresail.live.run_log import recover
+from foresail.live.source import DaemonCommand
+from foresail.model.adapter import Capabilities
+from foresail.model.cluster import Cluster, Node, Partition, Resources
+from foresail.model.decision import Decision, Placement, Start
+from foresail.model.errors import InputError
+from foresail.model.event import (
+    Began,
+    Cancelled,
+    ClusterAvailable,
+    ClusterUnavailable,
+    Ended,
+    EndedBecause,
+    NodeAdded,
+    NodeChanged,
+    NodeDown,
+    NodeRemoved,
+    NodeUp,
+    NotStarted,
+    Occupied,
+    Outcome,
+    Submitted,
+)
+from foresail.model.job import Job
+from foresail.record.records import Manifest
+from standins import RecordingObserver, SmallPolicy
+from toys import Constant, Doubling, Scripted
+
+CLUSTER = Cluster.of_processors(1)
+ALL = Placement.whole("all", 1)
+
+
+class Moody:
+    """A cluster that is away at times; it ends a job a moment after that has begun."""
+
+    capabilities = Capabilities()
+    cluster = CLUSTER
+    wake_descriptor = None
+
+    def __init__(self, away=(), also=()):
+        self.away = list(away)
+        self.begun = []
+        self.running = []
+        self.also = list(also)
+
+    @property
+    def next_seconds(self):
+        return 0.0 if self.running or self.also else math.inf
+
+    def _is_there(self):
+        if self.away and self.away.pop(0):
+            raise ConnectionError("slurmctld\nis away")
+
+    def history(self):
+        return ()
+
+    def resume(self, running, now):
+        self._is_there()
+        for start in running:
+            self.carry_out(start, now)
+        return []
+
+    def carry_out(self, start, now):
+        self._is_there()
+        if start not in self.begun:
+            self.begun.append(start)
+            self.running.append((start, now))
+
+    def reports(self, now):
+        self._is_there()
+        also, self.also = self.also, []
+        over, self.running = self.running, []
+        ends = [Outcome(each.job_id, at, now, attempt=each.attempt) for each, at in over]
+        return [*also, *(Ended(now, outcome) for outcome in ends)]
+
+    def close(self):
+        pass
+
+
+class Once:
+    """A source of some jobs at once; it leaves when all have ended."""
+
+    def __init__(self, *jobs, leave_after=math.inf):
+        self.jobs = jobs
+        self.descriptor = None
+        self.leave_after = leave_after
+
+    def earlier(self, known, now):
+        return [Submitted(now, job) for job in self.jobs if job.job_id not in known]
+
+    def command(self, interrupts):
+        self.leave_after -= 1
+        return DaemonCommand.LEAVE if self.leave_after < 0 else DaemonCommand.GO_ON
+
+    def close(self):
+        pass
+
+
+def daemon(tmp_path, cluster, source, shown):
+    def build(log):
+        return Controller(CLUSTER, *SmallPolicy().build(), log=log)
+
+    controller, log = recover(tmp_path / "events.jsonl", Manifest("small", CLUSTER), build)
+    return Daemon(controller, log, cluster, source, RunHistory(None, shown.note), None, shown)
+
+
+def job(job_id):
+    return Job.gang(job_id, 0.0, 1)
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch):
+    monkeypatch.setattr("foresail.live.cluster_contact._FIRST_PAUSE_SECONDS", 0.02)
+
+
+@pytest.mark.parametrize(
+    "away", [[True, True], [False, True, True], [False, False, False, True, True]]
+)
+def test_a_cluster_that_is_away_is_waited_for_and_nothing_is_lost(tmp_path, away):
+    """At the first call, at a start, between a start and its end: each job runs once."""
+    cluster, shown = Moody(away), RecordingObserver()
+    worked = daemon(tmp_path, cluster, Once(job("a"), job("b")), shown)
+    worked.work()
+    assert [each.job_id for each in cluster.begun] == ["a", "b"]
+    assert [each.job_id for each in shown.ends] == ["a", "b"]
+    assert shown.sentences == [
+        "the cluster cannot be reached (ConnectionError: slurmctld is away): nothing is started "
+        "until it is back",
+        "the cluster is back",
+    ]
+    assert worked.controller.state.unavailable == ""
+
+
+def test_nothing_is_started_while_it_is_away_and_a_job_says_so(tmp_path):
+    """Nor by the next daemon, until that has heard of the cluster."""
+    shown = RecordingObserver()
+    first = daemon(tmp_path, Moody([True] * 99), Once(job("a"), leave_after=3), shown)
+    first.work()
+    controller = first.controller
+    assert not controller.running
+    said = "nothing is started: the cluster cannot be reached (ConnectionError: slurmctld is away)"
+    assert [each.sentence for each in controller.reasons().values()] == [said]
+    cluster = Moody()
+    second = daemon(tmp_path, cluster, Once(job("a")), shown)
+    assert second.controller.state.unavailable
+    second.work()
+    assert [each.job_id for each in cluster.begun] == ["a"]
+
+
+def test_what_cannot_have_happened_is_left_out_and_said(tmp_path):
+    """Ends and beginnings of unknown jobs, unknown nodes, places, attempts: a name ends nothing."""
+    wrong = [
+        Ended(1.0, Outcome("no\nsuch", 0.0, 1.0)),
+        Began(1.0, "other", 1, ALL, 1.0, ours=False),
+        NotStarted(1.0, "a", 7, "no", 1.0),
+        NodeDown(1.0, "no-node"),
+    ]
+    cluster, shown = Moody(also=wrong), RecordingObserver()
+    daemon(tmp_path, cluster, Once(job("a")), shown).work()
+    assert [each.job_id for each in shown.ends] == ["a"]
+    assert len(shown.sentences) == 4
+    assert all("which is left out" in each for each in shown.sentences)
+
+
+def test_what_is_kept_is_handed_over_once_and_a_refusal_is_no_absence():
+    """Instructions come in their order; what capabilities lack is an error at once."""
+    cluster = Moody([True, False])
+    contact = ClusterContact(cluster)
+    starts = [Start(each, ALL) for each in "ab"]
+    for start in starts:
+        contact.carry_out(start, 0.0)
+    assert [type(each) for each in contact.reports(0.0)] == [ClusterUnavailable]
+    assert contact.next_seconds == 0.02
+    assert [type(each) for each in contact.reports(0.02)] == [ClusterAvailable]
+    assert cluster.begun == starts
+    cluster.carry_out = lambda instruction, now: cluster.capabilities.require(instruction)
+    with pytest.raises(InputError, match="starts jobs"):
+        contact.carry_out(Start("a", ALL, stage="map"), 1.0)
+    assert not contact.is_away
+
+
+NODES = Cluster((Partition("all", Resources(2.0), tuple(Node(n, Resources(1.0)) for n in "xy")),))
+OTHER = Placement((("all", 1),), (("z", 1),))
+OF_JOBS = [
+    each
+    for job_id in "wr?"
+    for attempt in (1, 2)
+    for each in (
+        Ended(1.0, Outcome(job_id, 0.0, 1.0, attempt=attempt)),
+        Ended(1.0, Outcome(job_id, 0.0, 1.0, EndedBecause.LOST, attempt=attempt)),
+        NotStarted(1.0, job_id, attempt, "no", 1.0),
+        Began(1.0, job_id, attempt, ALL, 1.0, ours=False),
+        Began(1.0, job_id, attempt, Placement.whole("none", 1), 1.0, ours=False),
+        Began(1.0, job_id, attempt, OTHER, 1.0, ours=False),
+        Cancelled(1.0, job_id),
+    )
+]
+OF_NODES = [
+    each
+    for node in (Node("x", Resources(1.0)), Node("z", Resources(1.0)))
+    for each in (
+        NodeAdded(1.0, node, "all"),
+        NodeChanged(1.0, node),
+        NodeRemoved(1.0, node.name),
+        NodeDown(1.0, node.name),
+        NodeUp(1.0, node.name),
+        Occupied(1.0, node.name, Resources(0.5)),
+    )
+]
+NEW = [Submitted(1.0, job(job_id)) for job_id in "wn"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from([*OF_JOBS, *OF_NODES, *NEW]), max_size=6))
+def test_what_is_let_through_can_be(events):
+    """Whatever is reported, of jobs that wait, run and are unknown: no step is impossible."""
+    controller = Controller(NODES, Scripted(Decision()), Constant(10.0), Doubling())
+    controller.step(0.0, [Submitted(0.0, job("w")), Submitted(0.0, job("r"))])
+    controller.step(0.0, [Began(0.0, "r", 1, ALL, 0.0)])
+    left_out = []
+    kept = [*what_can_be(events, controller.state, left_out.append)]
+    controller.step(1.0, kept)
+    assert len(kept) + len(left_out) == len(events)
+    good = [Ended(1.0, Outcome("r", 0.0, 1.0)), NodeUp(1.0, "x"), Cancelled(1.0, "w"), NEW[1]]
+    assert kept[:1] == events[:1] or events[0] not in good
