@@ -34,6 +34,9 @@ class Verdict:
 
 NOTHING_DECIDED: Final = Verdict()
 
+_Problem: TypeAlias = tuple[RefusalCode, str]
+"""Why a part of a decision is refused."""
+
 _PartsLeft: TypeAlias = dict[tuple[str, str], TaskNumbers]
 """What of stages that start in parts may still start, behind the other starts of a decision."""
 
@@ -62,105 +65,91 @@ def check_decision(
     started: set[str] = set()
     parts_left: _PartsLeft = {}
     for start in decision.starts:
-        refusal = _refuse_start(start, started, startable, running, left, parts_left)
-        if refusal is None:
-            pending = startable[start.job_id]
-            if left is not free:  # there are others, who get what is left
-                left.take(pending.job.held(start.stage, start.tasks), start.placement)
-            if start.stage:
-                part, tasks = (start.job_id, start.stage), start.tasks
-                before = parts_left.get(part, _shown(start, pending))
-                parts_left[part] = before.without(tasks) if tasks else TaskNumbers()
-            started.add(start.job_id)
-            starts.append(start)
-        else:
-            refusals.append(refusal)
-    if not (decision.preemptions or decision.withdrawals):
-        return Verdict(tuple(starts), (), tuple(refusals))
-    preemptions: list[Preempt] = []
-    preempted: set[Unit] = set()
+        problem = _problem_of_start(start, started, startable, running, left, parts_left)
+        if problem is not None:
+            refusals.append(Refusal(start.job_id, *problem))
+            continue
+        pending = startable[start.job_id]
+        if left is not free:  # there are others, who get what is left
+            left.take(pending.job.held(start.stage, start.tasks), start.placement)
+        if start.stage:
+            part, tasks = (start.job_id, start.stage), start.tasks
+            before = parts_left.get(part, _shown(start, pending))
+            parts_left[part] = before.without(tasks) if tasks else TaskNumbers()
+        started.add(start.job_id)
+        starts.append(start)
+    preemptions: dict[Unit, Preempt] = {}
     for preempt in decision.preemptions:
-        refusal = _refuse_preemption(preempt, preempted, running, stopping)
-        if refusal is None:
-            preempted.add(unit_of(preempt))
-            preemptions.append(preempt)
+        problem = _problem_of_preemption(preempt, preemptions, running, stopping)
+        if problem is not None:
+            refusals.append(Refusal(preempt.job_id, *problem))
         else:
-            refusals.append(refusal)
-    withdrawals: list[Withdraw] = []
-    withdrawn: set[str] = set()
+            preemptions[unit_of(preempt)] = preempt
+    withdrawals: dict[str, Withdraw] = {}
     for withdraw in decision.withdrawals:
-        refusal = _refuse_withdrawal(withdraw, withdrawn, started, startable, running)
-        if refusal is None:
-            withdrawn.add(withdraw.job_id)
-            withdrawals.append(withdraw)
+        problem = _problem_of_withdrawal(withdraw, withdrawals, started, startable, running)
+        if problem is not None:
+            refusals.append(Refusal(withdraw.job_id, *problem))
         else:
-            refusals.append(refusal)
-    return Verdict(tuple(starts), tuple(preemptions), tuple(refusals), tuple(withdrawals))
+            withdrawals[withdraw.job_id] = withdraw
+    stopped, withdrawn = tuple(preemptions.values()), tuple(withdrawals.values())
+    return Verdict(tuple(starts), stopped, tuple(refusals), withdrawn)
 
 
-def _refuse_start(
+def _problem_of_start(
     start: Start,
     started: Container[str],
     startable: Mapping[str, PendingJob],
     running: Mapping[Unit, RunningJob],
     left: FreeResources,
     parts_left: _PartsLeft,
-) -> Refusal | None:
+) -> _Problem | None:
     job_id = start.job_id
     if job_id in started and not start.stage:
-        return Refusal(job_id, RefusalCode.TWICE, "it is started twice in one decision")
+        return RefusalCode.TWICE, "it is started twice in one decision"
     if job_id in running:
-        return Refusal(job_id, RefusalCode.NOT_PENDING, "it is running already")
+        return RefusalCode.NOT_PENDING, "it is running already"
     pending = startable.get(job_id)
     if pending is None:
-        return Refusal(job_id, RefusalCode.UNKNOWN_JOB, "it is not among the jobs that may start")
+        return RefusalCode.UNKNOWN_JOB, "it is not among the jobs that may start"
     if start.stage or pending.startable:
-        refusal = _part_is_refused(start, pending, parts_left)
-        if refusal is not None:
-            return refusal
-    problem = left.misplacement(pending.job.held(start.stage, start.tasks), start.placement)
-    if problem is None:
-        return None
-    kind, sentence = problem
-    return Refusal(job_id, RefusalCode(kind.value), sentence)
+        problem = _problem_of_part(start, pending, parts_left)
+        if problem is not None:
+            return problem
+    misplaced = left.misplacement(pending.job.held(start.stage, start.tasks), start.placement)
+    return None if misplaced is None else (RefusalCode(misplaced[0].value), misplaced[1])
 
 
-def _part_is_refused(start: Start, pending: PendingJob, parts_left: _PartsLeft) -> Refusal | None:
+def _problem_of_part(start: Start, pending: PendingJob, parts_left: _PartsLeft) -> _Problem | None:
     """Return why this cannot start of the job, wherever it is placed; None if it can."""
-    job_id, name, tasks = start.job_id, start.stage, start.tasks
+    name, tasks = start.stage, start.tasks
     if not pending.startable:
-        sentence = "all of its tasks start together"
-        return Refusal(job_id, RefusalCode.NO_SUCH_TASK, sentence)
+        return RefusalCode.NO_SUCH_TASK, "all of its tasks start together"
     if not name:
-        sentence = "it starts in parts: which of them start has to be said"
-        return Refusal(job_id, RefusalCode.NOT_WHOLE, sentence)
+        return RefusalCode.NOT_WHOLE, "it starts in parts: which of them start has to be said"
     stage = next((each for each in pending.job.stages if each.name == name), None)
     if stage is None:
-        return Refusal(job_id, RefusalCode.NO_SUCH_TASK, f"it has no stage {name!r}")
+        return RefusalCode.NO_SUCH_TASK, f"it has no stage {name!r}"
     if stage.together and tasks:
-        sentence = f"the tasks of its stage {name!r} start together"
-        return Refusal(job_id, RefusalCode.NOT_WHOLE, sentence)
+        return RefusalCode.NOT_WHOLE, f"the tasks of its stage {name!r} start together"
     if not stage.together and not tasks:
-        sentence = f"which tasks of its stage {name!r} start has to be said"
-        return Refusal(job_id, RefusalCode.NOT_WHOLE, sentence)
+        return RefusalCode.NOT_WHOLE, f"which tasks of its stage {name!r} start has to be said"
     shown = _shown(start, pending)
-    left = parts_left.get((job_id, name), shown)
+    left = parts_left.get((start.job_id, name), shown)
     if not shown:
-        sentence = f"nothing of its stage {name!r} may start now"
-        return Refusal(job_id, RefusalCode.NOT_PENDING, sentence)
+        return RefusalCode.NOT_PENDING, f"nothing of its stage {name!r} may start now"
     if not left or len(set(tasks)) < len(tasks):
-        sentence = f"its stage {name!r} is started twice in one decision"
-        return Refusal(job_id, RefusalCode.TWICE, sentence)
+        return RefusalCode.TWICE, f"its stage {name!r} is started twice in one decision"
     for task in tasks:
         if not 0 <= task < stage.tasks:
-            sentence = f"its stage {name!r} has no task {task}"
-            return Refusal(job_id, RefusalCode.NO_SUCH_TASK, sentence)
+            return RefusalCode.NO_SUCH_TASK, f"its stage {name!r} has no task {task}"
         if task not in shown:
-            sentence = f"task {task} of its stage {name!r} runs or has ended"
-            return Refusal(job_id, RefusalCode.NOT_PENDING, sentence)
+            return RefusalCode.NOT_PENDING, f"task {task} of its stage {name!r} runs or has ended"
         if task not in left:
-            sentence = f"task {task} of its stage {name!r} is started twice in one decision"
-            return Refusal(job_id, RefusalCode.TWICE, sentence)
+            return (
+                RefusalCode.TWICE,
+                f"task {task} of its stage {name!r} is started twice in one decision",
+            )
     return None
 
 
@@ -172,38 +161,38 @@ def _shown(start: Start, pending: PendingJob) -> TaskNumbers:
     return TaskNumbers()
 
 
-def _refuse_preemption(
+def _problem_of_preemption(
     preempt: Preempt,
     preempted: Container[Unit],
     running: Mapping[Unit, RunningJob],
     stopping: Container[Unit],
-) -> Refusal | None:
-    job_id, unit = preempt.job_id, unit_of(preempt)
+) -> _Problem | None:
+    unit = unit_of(preempt)
     if unit in preempted or unit in stopping:
-        return Refusal(job_id, RefusalCode.TWICE, "it is being stopped already")
+        return RefusalCode.TWICE, "it is being stopped already"
     if unit not in running:
-        return Refusal(job_id, RefusalCode.NOT_RUNNING, "it is not running")
+        return RefusalCode.NOT_RUNNING, "it is not running"
     if not running[unit].ours:
-        return Refusal(job_id, RefusalCode.NOT_OURS, "it was not started here, and is not stopped")
+        return RefusalCode.NOT_OURS, "it was not started here, and is not stopped"
     return None
 
 
-def _refuse_withdrawal(
+def _problem_of_withdrawal(
     withdraw: Withdraw,
     withdrawn: Container[str],
     started: Container[str],
     startable: Mapping[str, PendingJob],
     running: Mapping[Unit, RunningJob],
-) -> Refusal | None:
+) -> _Problem | None:
     job_id = withdraw.job_id
     if job_id in withdrawn:
-        return Refusal(job_id, RefusalCode.TWICE, "it is withdrawn twice in one decision")
+        return RefusalCode.TWICE, "it is withdrawn twice in one decision"
     if job_id in started:
-        return Refusal(job_id, RefusalCode.NOT_PENDING, "it is started in the same decision")
+        return RefusalCode.NOT_PENDING, "it is started in the same decision"
     if job_id not in startable:
-        return Refusal(job_id, RefusalCode.UNKNOWN_JOB, "it is not among the jobs that may start")
+        return RefusalCode.UNKNOWN_JOB, "it is not among the jobs that may start"
     if startable[job_id].startable and any(each.job.job_id == job_id for each in running.values()):
-        return Refusal(job_id, RefusalCode.NOT_PENDING, "some of it runs already")
+        return RefusalCode.NOT_PENDING, "some of it runs already"
     return None
 
 

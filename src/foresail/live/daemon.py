@@ -259,13 +259,7 @@ class Daemon:
         if self.controller.draining:
             self.controller.reopen()
         running = [
-            Start(
-                each.job.job_id,
-                each.placement,
-                attempt=each.attempt,
-                stage=each.stage,
-                tasks=each.tasks,
-            )
+            Start(each.job.job_id, each.placement, each.attempt, each.stage, each.tasks)
             for each in self._ours
         ]
         found = [*self._adapter.resume(running, now)]
