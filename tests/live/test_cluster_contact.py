@@ -195,7 +195,7 @@ NODES = Cluster((Partition("all", Resources(2.0), tuple(Node(n, Resources(1.0)) 
 OTHER = Placement((("all", 1),), (("z", 1),))
 OF_JOBS = [
     each
-    for job_id in "wr?"
+    for job_id in "wrn?"
     for attempt in (1, 2)
     for each in (
         Ended(1.0, Outcome(job_id, 0.0, 1.0, attempt=attempt)),

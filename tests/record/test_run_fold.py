@@ -190,8 +190,8 @@ def test_wishes_of_users_and_operators_fold_too(policy, seed):
     """Jobs are held, released and cancelled in whatever state; nodes are drained and go down.
 
     Some are held in the step in which they come, before the log tells what is believed of them.
-    Starts are not carried out, and jobs begin by themselves. Some begin later, are of arrays with a
-    limit, or depend on others in one way or another.
+    Starts are not carried out, and jobs begin by themselves, some of them as they come. Some begin
+    later, are of arrays with a limit, or depend on others in one way or another.
     """
     cluster = Cluster((Partition("all", Resources(6.0), tuple(nodes(3))),))
     log = checked(parse_policy(policy).build(), cluster)
@@ -245,6 +245,13 @@ def test_wishes_of_users_and_operators_fold_too(policy, seed):
         if random.random() < 0.6:
             submitted.append(f"j{second}")
             events.append(Submitted(now, job_of(submitted, now, random)))
+            at_once = (
+                Began(now, submitted[-1], 1, PLACES[1], now - 3.0, ours=False),
+                Cancelled(now, submitted[-1]),
+                Ended(now, Outcome(submitted[-1], now - 3.0, now)),
+            )
+            if policy != "task_fifo":
+                events += at_once[: int(random.choice(4, p=[0.8, 0.1, 0.05, 0.05]))]
         of_jobs = [each for each in (Held, *3 * [Released], Cancelled) if chance(0.15)]
         if len(submitted) > 1:
             last = [*submitted[-7:-1], *(each.job.job_id for each in controller.running.values())]

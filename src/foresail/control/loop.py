@@ -363,7 +363,8 @@ class Controller:
     def _rank(self, event: Event) -> tuple[float, int]:
         """The place of an event as the conventions order them; ends by start, all else as given.
 
-        What waits begins before it is cancelled or withdrawn, and ends after it has begun.
+        What waits begins before it is cancelled or withdrawn, and ends after it has begun; what is
+        new has come before.
         """
         rank: float = self._ranks[type(event)]
         if isinstance(event, Ended):
@@ -371,6 +372,8 @@ class Controller:
             if running is None or running.attempt < event.outcome.attempt:
                 return self._ranks[Began] + 0.5, 0
             return rank, running.start_order
+        if isinstance(event, Cancelled) and self.state.stage_of(event.job_id) is JobState.ABSENT:
+            return self._ranks[Began] + 0.25, 0
         if isinstance(event, Began) and self.state.stage_of(event.job_id) is not JobState.ABSENT:
             rank = self._ranks[Cancelled] - 0.5
             if self.state.stage_of(event.job_id) is JobState.PENDING:

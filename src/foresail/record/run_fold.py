@@ -21,13 +21,12 @@ from foresail.model.event import (
     ClockRead,
     Ended,
     Event,
-    Held,
     HistoryOutcome,
     NotStarted,
     Outcome,
-    Released,
     Submitted,
     Tick,
+    job_of_event,
     unit_of,
 )
 from foresail.model.job import Job
@@ -170,7 +169,7 @@ class RunFold:
         )
         self._submitted: dict[str, Job] = {}
         self._arriving: PendingJob | None = None
-        self._wishes: dict[str, list[Event]] = {}  # of the step in which their jobs were submitted
+        self._later: list[Event] = []  # of the step, after one of a job that it brought
 
     @property
     def state(self) -> State:
@@ -259,7 +258,10 @@ class RunFold:
                 begun = self._state.begin_step(now)
                 self.has_news = self.has_news or begun or not isinstance(event, ClockRead | Tick)
                 self.room_came = self.room_came or type(event) in MAKES_ROOM
-                self._happen(event, now)
+                if self._later or job_of_event(event) in self._submitted:
+                    self._later.append(event)  # its belief comes first
+                else:
+                    self._happen(event, now)
             case Predicted():
                 self._believe(record)
             case Instructed(time=now, instruction=instruction):
@@ -302,8 +304,6 @@ class RunFold:
             case Submitted(job=job):
                 self._submitted[job.job_id] = job
                 self._calls["asked", job.job_id] = Asked(job, now)
-            case Held() | Released() if event.job_id in self._submitted:
-                self._wishes.setdefault(event.job_id, []).append(event)  # its belief comes first
             case Ended(outcome=outcome):
                 self._end(outcome, now)
             case Began():
@@ -374,8 +374,10 @@ class RunFold:
         if self._arriving is not None:
             pending, self._arriving = self._arriving, None
             self._withdraw(self._state.submit(pending, self.now), self.now)
-            for wish in self._wishes.pop(pending.job.job_id, ()):
-                self._happen(wish, self.now)
+            if not self._submitted:
+                later, self._later = self._later, []
+                for event in later:
+                    self._happen(event, self.now)
 
     def _obey(self, instruction: Instruction, now: float) -> None:
         state = self._state
