@@ -50,6 +50,7 @@ from foresail.model.event import (
     Event,
     Held,
     HistoryOutcome,
+    NodeAdded,
     NodeEvent,
     NodeRemoved,
     NotStarted,
@@ -374,9 +375,12 @@ class Controller:
             return rank, running.start_order
         if isinstance(event, Cancelled) and self.state.stage_of(event.job_id) is JobState.ABSENT:
             return self._ranks[Began] + 0.25, 0
+        if isinstance(event, NodeAdded):  # something may have begun there
+            there = (node.name for each in self.cluster.partitions for node in each.nodes)
+            return (rank if event.node.name in there else self._ranks[ClockRead] + 0.25), 0
         if isinstance(event, Began) and self.state.stage_of(event.job_id) is not JobState.ABSENT:
-            rank = self._ranks[Cancelled] - 0.5
-            if self.state.stage_of(event.job_id) is JobState.PENDING:
+            rank, running = self._ranks[Cancelled] - 0.5, self.state.running.get(unit_of(event))
+            if running is None or running.attempt == event.attempt:  # else that ends before
                 rank = min(rank, self._ranks[Ended] - 0.5)
         return rank, 0
 

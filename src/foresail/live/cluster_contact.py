@@ -159,12 +159,13 @@ def what_can_be(
 
 
 class _Known:
-    """What runs, waits and is there, after events that have not been taken yet."""
+    """Jobs and nodes of a state after events that have not been taken yet."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._cluster = state.cluster
         self._attempts: dict[Unit, int] = {}
+        self._new: set[str] = set()
         self._waiting: set[str] = set()
 
     def can_be(self, event: Event) -> bool:
@@ -173,14 +174,14 @@ class _Known:
             case Ended(outcome=told) | (NotStarted() as told):
                 if self._attempt(unit_of(told)) != told.attempt:
                     return False
-                self._attempts[unit_of(told)] = 0
+                self._attempts[unit_of(told)] = -told.attempt
                 if isinstance(told, NotStarted) or told.ended_because in REQUEUED:
                     self._waiting.add(told.job_id)
             case Began(job_id=job_id, attempt=attempt, placement=placement):
                 before = self._attempt(unit_of(event))
                 waits = job_id in self._waiting or self._state.pending_job(job_id) is not None
                 partitions = {each.name for each in self._cluster.partitions}
-                if before != attempt and (before or not waits):
+                if before != attempt and (before > 0 or -before >= attempt or not waits):
                     return False
                 if not partitions.issuperset(name for name, _ in placement.tasks_by_partition):
                     return False
@@ -191,6 +192,7 @@ class _Known:
             case Submitted(job=job):
                 if self._is_known(job.job_id):
                     return False
+                self._new.add(job.job_id)
                 self._waiting.add(job.job_id)
             case Cancelled(job_id=job_id):
                 return self._is_known(job_id)
@@ -204,13 +206,13 @@ class _Known:
         return True
 
     def _attempt(self, unit: Unit) -> int:
-        """Return which attempt runs; 0 for none."""
+        """Return which attempt runs; 0 for none, less than that for one that was the last."""
         running = self._state.running.get(unit)
         return self._attempts.get(unit, running.attempt if running is not None else 0)
 
     def _is_known(self, job_id: str) -> bool:
         is_there = self._state.stage_of(job_id) is not JobState.ABSENT
-        return is_there or job_id in self._waiting
+        return is_there or job_id in self._new
 
     def _nodes(self) -> set[str]:
         return {node.name for each in self._cluster.partitions for node in each.nodes}

@@ -372,11 +372,6 @@ Event = (
 )
 
 
-def job_of_event(event: Event) -> str | None:
-    """Return the id of the job that something has happened to; None of a new one, or of none."""
-    return event.outcome.job_id if isinstance(event, Ended) else getattr(event, "job_id", None)
-
-
 @dataclass(frozen=True, slots=True)
 class Conventions:
     """Conventions on the order of events of the same instant, and on what counts as free then."""

@@ -26,7 +26,6 @@ from foresail.model.event import (
     Outcome,
     Submitted,
     Tick,
-    job_of_event,
     unit_of,
 )
 from foresail.model.job import Job
@@ -258,7 +257,7 @@ class RunFold:
                 begun = self._state.begin_step(now)
                 self.has_news = self.has_news or begun or not isinstance(event, ClockRead | Tick)
                 self.room_came = self.room_came or type(event) in MAKES_ROOM
-                if self._later or job_of_event(event) in self._submitted:
+                if self._later or _job_of(event) in self._submitted:
                     self._later.append(event)  # its belief comes first
                 else:
                     self._happen(event, now)
@@ -393,3 +392,8 @@ class RunFold:
                 state.note_withdrawn(job_id, because)
             case _:
                 state.apply(instruction, now)
+
+
+def _job_of(event: Event) -> str | None:
+    """Return the id of the job that something has happened to; None of a new one, or of none."""
+    return event.outcome.job_id if isinstance(event, Ended) else getattr(event, "job_id", None)

@@ -633,11 +633,11 @@ class State:
         there is.
         """
         match news:
-            case WakeAt(time=time):
+            case WakeAt(time=time) if unit_of(news) in self.running:
                 self.wakes[unit_of(news)] = time
             case TickAt(job_id, time) if job_id in self._living:
                 self.ticks[job_id] = time
-            case Preempt():
+            case Preempt() if unit_of(news) in self.running:
                 self.stop(unit_of(news))
             case EstimateExpired():
                 self.wakes.pop(unit_of(news), None)
