@@ -162,7 +162,7 @@ def correlation_spread(matrix: pl.DataFrame) -> tuple[float, float, float]:
     return float(pairs.min()), float(pairs.mean()), float(pairs.max())
 
 
-def is_learned(policy: str) -> bool:
+def _is_learned(policy: str) -> bool:
     """Return whether a policy predicts by one of the study's regressions."""
     return parse_policy(policy).predictor.entry.name == "regression"
 
@@ -191,7 +191,7 @@ def headline(results: pl.DataFrame, choices: pl.DataFrame | None) -> pl.DataFram
         name: [
             policy
             for policy in results["policy"].unique(maintain_order=True)
-            if is_learned(policy) and parse_policy(policy).scheduler.text == variant
+            if _is_learned(policy) and parse_policy(policy).scheduler.text == variant
         ]
         for name, variant in (("learned_fcfs", fcfs), ("learned_sjbf", sjbf))
     }

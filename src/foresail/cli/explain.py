@@ -92,7 +92,7 @@ def _tell_of_service(job_id: str) -> None:
         lines, job = client.story(job_id)["lines"], client.job(job_id)
         if job["state"] in ("pending", "held"):
             try:
-                print_wait(job, client.waiting(job_id))
+                _print_wait(job, client.waiting(job_id))
             except ServiceRefusal as refusal:
                 if refusal.status != HTTPStatus.SERVICE_UNAVAILABLE:
                     raise
@@ -176,7 +176,7 @@ def _print(part: PlanPart) -> None:
         typer.echo(f"and {count(len(waiting) - _MOST_ROWS, 'further job')}; all with --output DIR")
 
 
-def print_wait(job: Mapping[str, Any], wait: Mapping[str, Any]) -> None:
+def _print_wait(job: Mapping[str, Any], wait: Mapping[str, Any]) -> None:
     """Say why it waits, its place, what runs and goes before it, and what would help."""
     reason = (wait["reason"] or {}).get("sentence", "the service has not said yet")
     typer.echo(f"Job {job['job_id']} ({job['name']}) waits: {reason}.")

@@ -41,14 +41,14 @@ _MEGABYTE: Final = 1e6
 _FORMATS_OF_PROGRAMS: Final = ("json", "csv")
 
 
-def in_counts(done: float, total: float | None) -> str:
+def _in_counts(done: float, total: float | None) -> str:
     """Write counts: ``3 of 11``."""
     return number(done) if total is None else f"{number(done)} of {number(total)}"
 
 
 def in_shares(done: float, total: float | None) -> str:
     """Write a share: ``45 %``."""
-    return in_counts(done, total) if not total else f"{100.0 * done / total:.0f} %"
+    return _in_counts(done, total) if not total else f"{100.0 * done / total:.0f} %"
 
 
 def in_bytes(done: float, total: float | None) -> str:
@@ -73,7 +73,7 @@ class Doing:
 
     what: str
     total: float | None = None
-    said: Callable[[float, float | None], str] = in_counts
+    said: Callable[[float, float | None], str] = _in_counts
     done: float = 0.0
     measure: Progress | None = None
     seen_at: float | None = None
@@ -122,7 +122,7 @@ _is_shown = False
 
 @contextmanager
 def doing(
-    what: str, total: float | None = None, said: Callable[[float, float | None], str] = in_counts
+    what: str, total: float | None = None, said: Callable[[float, float | None], str] = _in_counts
 ) -> Iterator[Doing]:
     """Say what is being done meanwhile; within something else that is done, a part of that."""
     entered = Doing(what, total, said)

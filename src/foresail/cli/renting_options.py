@@ -105,7 +105,7 @@ class AnswerOptions:
             echo(sentence)
         for table in tables:
             typer.echo(f"\n{table.title}")
-            print_numbers(table)
+            _print_numbers(table)
         for place, remark in enumerate(remarks):
             echo(remark if place else f"\n{remark}")
 
@@ -295,7 +295,7 @@ def times_of(texts: Sequence[str], field: str) -> tuple[float, ...]:
     return tuple(duration_of(each.strip(), field) for text in texts for each in text.split(","))
 
 
-def print_numbers(table: NumbersTable) -> None:
+def _print_numbers(table: NumbersTable) -> None:
     """Print a table of a page; columns of numbers, behind one or more of texts, to the right."""
     from foresail.cli.formats import print_table
 

@@ -37,7 +37,7 @@ class Connection:
         return f"Connection({self.address!r})"
 
 
-def connection_file() -> Path:
+def _connection_file() -> Path:
     """Return where ``foresail login`` keeps address and token: the user's XDG configuration."""
     configured = os.environ.get("XDG_CONFIG_HOME", "")
     base = Path(configured) if configured.startswith("/") else Path.home() / ".config"
@@ -53,7 +53,7 @@ def find_connection() -> Connection:
     token = os.environ.get(TOKEN_VARIABLE)
     if address is not None and is_socket(address):
         return Connection(address, token or "")
-    path = connection_file()
+    path = _connection_file()
     if (address is None or token is None) and path.exists():
         kept = _kept(path)
         return Connection(address or kept.address, token or kept.token)
@@ -95,7 +95,7 @@ def token_in(file: Path) -> str:
 
 def keep_connection(connection: Connection) -> Path:
     """Keep address and token for later commands, readable by their owner alone."""
-    path = connection_file()
+    path = _connection_file()
     text = f'address = "{connection.address}"\ntoken = "{connection.token}"\n'
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -123,12 +123,12 @@ def _moment(value: str, now: datetime) -> datetime | None:
         raise ValueError(_MOMENT_FORMS) from error
 
 
-def job_memory(value: str) -> Memory:
+def _job_memory(value: str) -> Memory:
     """Slurm's megabytes, or a number with K, M, G or T; all are powers of 1024."""
     return _size(value, "job")
 
 
-def cpu_memory(value: str) -> Memory:
+def _cpu_memory(value: str) -> Memory:
     """The same, of each cpu."""
     return _size(value, "cpu")
 
@@ -156,7 +156,7 @@ def gpus(value: str) -> int:
     return int(found[1] or 1)
 
 
-def one_node(value: str) -> int:
+def _one_node(value: str) -> int:
     """The one node that a job can have."""
     if value not in {"1", "1-1"}:
         raise ValueError("1: --ntasks and --cpus-per-task say how much a job needs")
@@ -179,10 +179,10 @@ def export(value: str) -> dict[str, str]:
     words = [] if value in {"NONE", "NIL"} else value.split(",")
     everything = filter(_HANDED_ON.fullmatch, os.environ) if "ALL" in words else ()
     assigned = dict(_assignment(each) for each in words if "=" in each)
-    return {**own_variables(everything), **own_variables(words), **assigned}
+    return {**_own_variables(everything), **_own_variables(words), **assigned}
 
 
-def own_variables(names: Iterable[str] = _FINDING) -> dict[str, str]:
+def _own_variables(names: Iterable[str] = _FINDING) -> dict[str, str]:
     """Those of one's own variables that are set; by default those by which programs are found."""
     return {name: os.environ[name] for name in names if name in os.environ}
 
@@ -192,7 +192,7 @@ def names(value: str) -> list[str]:
     return value.split(",")
 
 
-def assignments(value: str) -> list[tuple[str, str]]:
+def _assignments(value: str) -> list[tuple[str, str]]:
     """The one ``NAME=value``, in two."""
     return [_assignment(value)]
 
@@ -237,10 +237,10 @@ OPTIONS: Final = (
     JobOption("-J --job-name --name", "name", "What jobs that are alike are called.", "NAME"),
     JobOption("-n --ntasks --tasks", "tasks", "Tasks, which start together. [1]", "N", whole),
     JobOption("-c --cpus-per-task --cpus", "cpus", "Cpus of a task. [1]", "N", whole),
-    JobOption("-N --nodes", "nodes", "1: all tasks are on one node.", "1", one_node),
+    JobOption("-N --nodes", "nodes", "1: all tasks are on one node.", "1", _one_node),
     JobOption("--ntasks-per-node", "tasks_per_node", "Tasks, on one node.", "N", whole),
-    JobOption("--mem", "memory", "Memory of all tasks: MiB, or 4G.", "SIZE", job_memory),
-    JobOption("--mem-per-cpu", "memory", "Memory of each cpu.", "SIZE", cpu_memory),
+    JobOption("--mem", "memory", "Memory of all tasks: MiB, or 4G.", "SIZE", _job_memory),
+    JobOption("--mem-per-cpu", "memory", "Memory of each cpu.", "SIZE", _cpu_memory),
     JobOption("--memory", "memory", "Memory of each task, such as 2GiB.", "SIZE"),
     JobOption("--gres", "gpus", "Gpus of the job.", "gpu:N", gpus),
     JobOption("-G --gpus --gpus-per-node", "gpus", "Gpus of the job.", "N", gpus),
@@ -259,7 +259,7 @@ OPTIONS: Final = (
     JobOption("-e --error", "errors", "File for its standard error. [with the output]", "FILE"),
     JobOption("--open-mode", "open_mode", "append or truncate these files.", "MODE"),
     JobOption("--export --environment", "export", _VARIABLES, "NAMES", export),
-    JobOption("--env", "variables", "A variable.", "NAME=VALUE", assignments, True),
+    JobOption("--env", "variables", "A variable.", "NAME=VALUE", _assignments, True),
     JobOption("-H --hold", "held", "Keep it from starting."),
     JobOption("--mail-type", "mail_type", "When mail is sent: BEGIN, END, FAIL, ALL.", "WHEN"),
     JobOption("--mail-user", "mail_user", "To whom. [you]", "WHO"),
@@ -314,7 +314,7 @@ _INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
 """Options of sbatch that there are not here: what to do about them."""
 
 
-def asked_by(
+def _asked_by(
     words: Sequence[str], source: object = None, line: int | None = None
 ) -> tuple[Asked, list[str]]:
     """Parse options before the first other word, or before ``--``; return them and the rest.
@@ -430,7 +430,7 @@ def _asked_by_line(options: str, source: object, number: int) -> Asked:
         raise InputError(
             f"cannot be read: {error}", source=source, line=number, value=options
         ) from error
-    asked, rest = asked_by(words, source, number)
+    asked, rest = _asked_by(words, source, number)
     if rest:
         raise InputError(
             "not an option", source=source, line=number, value=rest[0], expected="--option=value"
@@ -466,7 +466,7 @@ def asked_jobs(words: Sequence[str], now: float) -> AskedJobs:
 
     Raises ``InputError`` if it cannot be used; names the option, and the line of the script.
     """
-    asked, rest = asked_by(words)
+    asked, rest = _asked_by(words)
     line = asked.pop("wrap", None)
     if line is not None and rest:
         raise InputError("is there and a command too", field="--wrap", value=rest[0])
@@ -576,5 +576,5 @@ def _of_each_task(memory: Memory | str, fields: Mapping[str, Any]) -> str:
 
 def _environment(asked: Asked) -> dict[str, str]:
     """The variables that a job gets: those asked for, or those by which programs are found."""
-    exported = asked["export"][1] if "export" in asked else own_variables()
+    exported = asked["export"][1] if "export" in asked else _own_variables()
     return {**exported, **dict(asked.get("variables", ("", ()))[1])}

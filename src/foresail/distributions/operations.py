@@ -151,7 +151,7 @@ def atoms_of(distribution: Distribution, nodes: int) -> Atoms:
     if exact is not None:
         return exact
     places = places_at(distribution, node_levels(nodes))
-    atoms = atoms_on_nodes(distribution.survival, places, breaks(distribution))
+    atoms = _atoms_on_nodes(distribution.survival, places, breaks(distribution))
     left = float(distribution.survival(atoms.values[-1]))
     if left <= 0.0:
         return atoms
@@ -162,7 +162,7 @@ def atoms_of(distribution: Distribution, nodes: int) -> Atoms:
     return joined(np.append(atoms.values, beyond), np.append(masses, left))
 
 
-def atoms_on_nodes(
+def _atoms_on_nodes(
     survival: Survival, places: NDArray[np.float64], further: NDArray[np.float64]
 ) -> Atoms:
     """Atoms on the finite places, and on further ones between them, all mass beyond on the last.
@@ -180,7 +180,7 @@ def atoms_on_nodes(
     return Atoms(at, masses)
 
 
-def total_of(left: Atoms, right: Atoms) -> Atoms:
+def _total_of(left: Atoms, right: Atoms) -> Atoms:
     """The sum of two independent discrete quantities, exactly."""
     values = np.add.outer(left.values, right.values).ravel()
     return joined(values, np.multiply.outer(left.masses, right.masses).ravel())
@@ -199,7 +199,7 @@ def reduced(atoms: Atoms, nodes: int) -> Atoms:
     return Atoms(at, bin_onto_nodes(atoms.values, atoms.masses, at))
 
 
-def product_of(distributions: Sequence[Distribution]) -> Survival:
+def _product_of(distributions: Sequence[Distribution]) -> Survival:
     """Survival of the largest of independent quantities, one of each distribution."""
 
     def survival(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -235,9 +235,9 @@ def convolved(distributions: Sequence[Distribution], nodes: int = NODES) -> Empi
         if total is None:
             total = atoms
         elif total.values.size * atoms.values.size <= _EXACT:
-            total = total_of(total, atoms)
+            total = _total_of(total, atoms)
         else:
-            total = total_of(reduced(total, 2 * nodes), reduced(atoms, ATOMS))
+            total = _total_of(reduced(total, 2 * nodes), reduced(atoms, ATOMS))
     if total is None:
         raise ValueError("distributions must be one or more")
     return (total if total.values.size <= _EXACT else reduced(total, ATOMS)).as_empirical()
@@ -252,7 +252,7 @@ def largest(distributions: Sequence[Distribution], nodes: int = NODES) -> Empiri
     Raises ``ValueError`` if there are no distributions or fewer than two nodes.
     """
     _check(distributions, nodes)
-    survival = product_of(distributions)
+    survival = _product_of(distributions)
     exact = [exact_atoms(distribution) for distribution in distributions]
     discrete = [atoms.values for atoms in exact if atoms is not None]
     if len(discrete) == len(distributions):
@@ -266,7 +266,7 @@ def largest(distributions: Sequence[Distribution], nodes: int = NODES) -> Empiri
     found = np.concatenate([places_at(distribution, levels) for distribution in distributions])
     places = np.append(found[np.isfinite(found) & (found > lowest)], lowest)
     further = np.concatenate([breaks(distribution) for distribution in distributions])
-    return reduced(atoms_on_nodes(survival, places, further), ATOMS).as_empirical()
+    return reduced(_atoms_on_nodes(survival, places, further), ATOMS).as_empirical()
 
 
 def _check(parts: Sequence[object], nodes: int) -> None:

@@ -239,7 +239,7 @@ def loaded_plugins() -> Mapping[Path, str]:
     return MappingProxyType(_PLUGINS)
 
 
-def family_in(module: str) -> str | None:
+def _family_in(module: str) -> str | None:
     """Return the family, in words, of what a module registers that is a file of the user's.
 
     None: it is no such file.
@@ -319,7 +319,7 @@ def _blamed(error: BaseException) -> InputError | None:
     causes = [error, *([] if error.__cause__ is None else [error.__cause__])]
     frames = [one for each in causes for one in traceback.walk_tb(each.__traceback__)][::-1]
     for frame, line in frames:
-        family = family_in(frame.f_globals.get("__name__", ""))
+        family = _family_in(frame.f_globals.get("__name__", ""))
         if family is not None:
             file = frame.f_code.co_filename
             return InputError(f"the {family} fails: {problem}", source=file, line=line)
@@ -327,7 +327,7 @@ def _blamed(error: BaseException) -> InputError | None:
         return None
     for frame, _ in frames:
         asked = {type(each) for each in _known_in(frame)}
-        found = sorted(_told(kind) for kind in asked if family_in(kind.__module__) is not None)
+        found = sorted(_told(kind) for kind in asked if _family_in(kind.__module__) is not None)
         if found:
             return InputError(f"{' or '.join(found)} returns what cannot be used: {problem}")
     return None

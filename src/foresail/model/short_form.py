@@ -26,6 +26,8 @@ _EXPECTED: Final = {
     "bool": "true or false",
     "string": "a text",
     "tuple": "[value,value,...]",
+    "date": "a day, YYYY-MM-DD",
+    "missing": "a value",
 }
 """By the beginning of pydantic's kind of error."""
 _BASES: Final = {"scheduler": Scheduler, "task_scheduler": Scheduler, "predictor": Predictor}
@@ -193,14 +195,18 @@ def _misfit(entry: Entry, error: Mapping[str, Any]) -> InputError:
         problem = f"parameter of {entry.name} that must be given"
         return InputError(problem, field=name, expected=f"{name}=...")
     expected = [form for suffix, (_, form) in _UNITS.items() if name.endswith(suffix)]
-    expected += [form for beginning, form in _EXPECTED.items() if kind.startswith(beginning)]
-    expected += [error.get("ctx", {}).get("expected", error["msg"])]
     return InputError(
         f"not usable as this parameter of {entry.name}",
         field=name,
         value=said(error["input"]),
-        expected=expected[0],
+        expected=expected[0] if expected else expected_by(error),
     )
+
+
+def expected_by(error: Mapping[str, Any]) -> str:
+    """Say in our words what pydantic would have accepted where it found an error."""
+    known = [form for beginning, form in _EXPECTED.items() if error["type"].startswith(beginning)]
+    return str([*known, error.get("ctx", {}).get("expected", error["msg"])][0])
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

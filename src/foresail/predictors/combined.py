@@ -51,7 +51,7 @@ STRETCH: Final = 1.5
 _SMALLEST_WEIGHT: Final = 1e-3
 
 
-def record_size(members: int) -> int:
+def _record_size(members: int) -> int:
     """Length of a record of regrets.
 
     Jobs ended; then per anchor the largest regret, and per member the sum of regrets and of their
@@ -60,9 +60,9 @@ def record_size(members: int) -> int:
     return 1 + ANCHOR_COUNT * (1 + 2 * members)
 
 
-def own_size(members: int) -> int:
+def _own_size(members: int) -> int:
     """Return how many numbers of its own the model has."""
-    return PRIORS + members + record_size(members)
+    return PRIORS + members + _record_size(members)
 
 
 def job_columns(members: int) -> int:
@@ -280,13 +280,13 @@ class Combined(CompositePredictor, RefreshingPredictor):
     def __init__(self, parameters: CombinedParameters) -> None:
         count = len(parameters.members)
         compiled = PredictorSteps(predict, members.started, observe, refresh, members.belief)
-        own = Own(_numbers(parameters), record_size(count), job_columns(count))
+        own = Own(_numbers(parameters), _record_size(count), job_columns(count))
         super().__init__(compiled, [member(text, "members") for text in parameters.members], own)
 
 
 def _numbers(parameters: CombinedParameters) -> NDArray[np.float64]:
     count = len(parameters.members)
-    numbers = np.zeros(own_size(count))
+    numbers = np.zeros(_own_size(count))
     numbers[PATIENCE] = parameters.patience
     numbers[PRIORS : PRIORS + count] = 1.0 / count
     return numbers

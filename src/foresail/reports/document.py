@@ -314,7 +314,7 @@ def swatch(colour: str, dash: str = "solid", opacity: float = 1.0) -> str:
     )
 
 
-def swatch_of(trace: Mapping[str, Any]) -> str:
+def _swatch_of(trace: Mapping[str, Any]) -> str:
     """A piece of what a trace draws: of a line, of a bar, or one of its marks."""
     if "line" in trace or trace.get("type") == "bar":
         return swatch(*_stroke(trace))
@@ -350,7 +350,7 @@ def key_of(part: Figure | MissingFigure, styles: Sequence[PolicyStyle] = ()) -> 
         return key(f"{mark}{_said(name)}" for name, mark in [*colours.items(), *dashes.items()])
     full = {style.drawn: style for style in styles if style.is_cut}
     return key(
-        f"{swatch_of(trace)} {_full(full[name]) if name in full else _said(name)}"
+        f"{_swatch_of(trace)} {_full(full[name]) if name in full else _said(name)}"
         for name, trace in ((each["name"], each) for each in shown)
     )
 

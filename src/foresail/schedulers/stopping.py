@@ -48,7 +48,7 @@ def start_in_order(
             yield job
 
 
-def make_room(job: Job, room: FreeRoom, victims: list[RunningJob]) -> list[Preempt]:
+def _make_room(job: Job, room: FreeRoom, victims: list[RunningJob]) -> list[Preempt]:
     """Stop the youngest victims until the job would fit; none if it never would.
 
     They hold their nodes until the cluster reports that they have ended, and what the job is to
@@ -114,7 +114,7 @@ class Priority(Scheduler):
         jobs = sorted((each.job for each in view.pending), key=_has_deadline, reverse=True)
         for job in start_in_order(jobs, room, starts, reasons):
             if _has_deadline(job):
-                stopped += make_room(job, room, victims)
+                stopped += _make_room(job, room, victims)
         return Decision(tuple(starts), tuple(stopped), reasons=reasons)
 
 
@@ -169,7 +169,7 @@ class CapacityStack(ReservingScheduler):
         reasons: dict[str, Reason] = {}
         promised = [each for each in view.pending if _is_promised(each.reservation, view.now)]
         for job in start_in_order(_anywhere(promised), room, starts, reasons):
-            stopped += make_room(job, room, victims)
+            stopped += _make_room(job, room, victims)
         plan: list[PlannedStart] = []
         for pending in view.pending:
             begin = _begins(pending.reservation, view.now)

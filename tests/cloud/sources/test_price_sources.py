@@ -170,8 +170,11 @@ def test_a_document_of_ones_own(tmp_path):
     [
         ("on_demand = 0.2", "on_demand = 0", "'offer 1.on_demand': not a price"),
         ("share = 0.1", "share = 1.0", "'discount 1.share': out of range"),
-        ('"reserved"', '"reservd"', "'discount 1.options': not a list of options"),
-        ("count = 2", "count = 1.5", "'commitment 1.count': not a whole number"),
+        ('"reserved"', '"reservd"', "'discount 1.options': .*expected 'on-demand', 'res"),
+        ("count = 2", "count = 1.5", "'commitment 1.count': .*expected a whole number"),
+        ("count = 2", "count = true", "'commitment 1.count': .*expected a whole number"),
+        ("until = 2026-12-31", 'until = "2026-13-01"', "'commitment 1.until': .*expected a day"),
+        ("share = 0.1", 'share = "a"', "'discount 1.share': .*expected a number"),
         ("tiers = [1.0, 0.5]", "tiers = [1.0, 1.5]", "'sustained_use 1.tiers'"),
         ("[[discount]]", "[[discout]]", "'discout': no such field; expected discount"),
         ('name = "own"', "name = ", "not TOML"),

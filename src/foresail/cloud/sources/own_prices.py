@@ -9,10 +9,12 @@ import os
 import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import date
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from foresail.cloud.histories import MarketHistory
 from foresail.cloud.prices import (
@@ -22,7 +24,6 @@ from foresail.cloud.prices import (
     Discount,
     InstanceType,
     Offer,
-    Option,
     PriceCatalogue,
     Reserved,
     SustainedUse,
@@ -39,6 +40,7 @@ from foresail.cloud.prices_reading import (
 from foresail.model.documents import decoded, parsed_json, parsed_toml
 from foresail.model.errors import InputError
 from foresail.model.registry import Example, register
+from foresail.model.short_form import expected_by
 from foresail.traces.fetching import Log, fetch
 from foresail.traces.source import LogFile
 
@@ -50,6 +52,8 @@ FIELDS: Final = (
 )
 """What an offer may say; prices per hour of one instance."""
 _THE_SAME: Final = ("currency", "date")
+Declared = TypeVar("Declared", SustainedUse, Customised, Discount, Commitment)
+
 _SECTIONS: Final = ("offer", "sustained_use", "customised", "discount", "commitment")
 _HEADINGS: Final = ("name", "currency", "date", "provider", "region", "source")
 
@@ -95,10 +99,8 @@ def _catalogue_of_document(source: str, document: Mapping[str, object]) -> Price
     """The catalogue that a TOML or JSON document describes.
 
     Headings ``name``, ``currency``, ``date``, ``provider``, ``region``, ``source``; a list
-    ``offer`` of tables with ``FIELDS``; tables ``sustained_use`` (``tiers``) and ``customised``
-    (``core_per_hour``, ``gib_per_hour``, ``markup``); lists ``discount`` (``share``,
-    ``instances``, ``options``) and ``commitment`` (``instance``, ``count``, ``price_per_hour``,
-    ``until``).
+    ``offer`` of tables with ``FIELDS``; tables ``sustained_use`` and ``customised``, lists
+    ``discount`` and ``commitment``, with the fields of their records.
 
     Raises ``InputError`` as ``catalogue_of_rows``; the field says which offer, discount or
     commitment.
@@ -106,14 +108,12 @@ def _catalogue_of_document(source: str, document: Mapping[str, object]) -> Price
     top = Row(source, None, document)
     top.demand_known((*_HEADINGS, *_SECTIONS))
     headings = {name: document[name] for name in _HEADINGS if name in document}
-    sustained = [row.record(_sustained_use) for row in _tables(top, "sustained_use")]
-    customised = [row.record(_customised) for row in _tables(top, "customised")]
     return replace(
         catalogue_of_rows(source, _tables(top, "offer"), headings),
-        sustained_use=next(iter(sustained), None),
-        customised=next(iter(customised), None),
-        discounts=tuple(row.record(_discount) for row in _tables(top, "discount")),
-        commitments=tuple(row.record(_commitment) for row in _tables(top, "commitment")),
+        sustained_use=next(iter(_records(top, "sustained_use", SustainedUse)), None),
+        customised=next(iter(_records(top, "customised", Customised)), None),
+        discounts=_records(top, "discount", Discount),
+        commitments=_records(top, "commitment", Commitment),
     )
 
 
@@ -162,44 +162,6 @@ def _transient(row: Row) -> Transient | None:
     )
 
 
-def _sustained_use(row: Row) -> SustainedUse:
-    row.demand_known(("tiers",))
-    tiers = row.values.get("tiers")
-    if not isinstance(tiers, list) or not all(isinstance(t, int | float) for t in tiers):
-        raise row.error("not a list of shares", "tiers", tiers, "such as [1.0, 0.8, 0.6, 0.4]")
-    return SustainedUse(tuple(tiers))
-
-
-def _customised(row: Row) -> Customised:
-    row.demand_known(("core_per_hour", "gib_per_hour", "markup"))
-    markup = row.optional("markup")
-    return Customised(
-        row.number("core_per_hour"), row.number("gib_per_hour"), 1.05 if markup is None else markup
-    )
-
-
-def _discount(row: Row) -> Discount:
-    row.demand_known(("share", "instances", "options"))
-    options = row.values.get("options", [])
-    known = [option.value for option in Option]
-    if not isinstance(options, list) or not all(option in known for option in options):
-        raise row.error("not a list of options", "options", options, ", ".join(known))
-    return Discount(row.number("share"), row.text("instances", "*"), tuple(map(Option, options)))
-
-
-def _commitment(row: Row) -> Commitment:
-    row.demand_known(("instance", "count", "price_per_hour", "until"))
-    count = row.number("count")
-    if not count.is_integer():
-        raise row.error("not a whole number", "count", count, "how many instances")
-    return Commitment(
-        row.text("instance"),
-        int(count),
-        row.optional("price_per_hour") or 0.0,
-        _day(row, "until") if "until" in row.values else None,
-    )
-
-
 def _day(row: Row, name: str) -> date:
     value = row.values.get(name)
     if type(value) is date:
@@ -208,6 +170,23 @@ def _day(row: Row, name: str) -> date:
         return date.fromisoformat(row.text(name))
     except ValueError:
         raise row.error("not a day", name, value, "YYYY-MM-DD") from None
+
+
+def _records(top: Row, section: str, kind: type[Declared]) -> tuple[Declared, ...]:
+    """The records that a section declares: fields, their types and defaults are the kind's."""
+
+    def declared(row: Row) -> Declared:
+        row.demand_known([each.name for each in fields(kind)])
+        given = {name: value for name, value in row.values.items() if value is not None}
+        try:
+            return TypeAdapter(kind).validate_json(json.dumps(given, default=str), strict=True)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = str(first["loc"][0])
+            problem = "is missing" if first["type"] == "missing" else "not usable here"
+            raise row.error(problem, name, given.get(name), expected_by(first)) from error
+
+    return tuple(row.record(declared) for row in _tables(top, section))
 
 
 def _tables(top: Row, name: str) -> Iterator[Row]:

@@ -113,7 +113,7 @@ def _distribution(
         for style, values in zip(view.styles, samples, strict=True)
         if values.size
     ]
-    names = names_at(grid, [part.table["share_of_jobs"].to_numpy() for part in parts], view.styles)
+    names = _names_at(grid, [part.table["share_of_jobs"].to_numpy() for part in parts], view.styles)
     table = stacked(parts, "policy")
     figure = drawn(name, title, findings, [parts], table=table, note=note, annotations=names)
     if not names:
@@ -121,7 +121,7 @@ def _distribution(
     return replace(figure, traces=[{**trace, "showlegend": False} for trace in figure.traces])
 
 
-def names_at(
+def _names_at(
     x: Floats, curves: Sequence[Floats], styles: Sequence[PolicyStyle]
 ) -> list[dict[str, Any]]:
     """Names at curves that rise along a logarithmic axis, each where it is farthest from others.

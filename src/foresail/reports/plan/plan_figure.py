@@ -94,7 +94,7 @@ def plan_figure(moment: RunSnapshot) -> tuple[Figure, PlanView]:
             *_legend(view),
         ],
         layout=_layout(canvas, _named_bands(view)),
-        table=plan_table(view),
+        table=_plan_table(view),
         note=_note(view),
     )
     return figure, view
@@ -460,7 +460,7 @@ def _note(view: PlanView) -> str:
     return " ".join(words)
 
 
-def plan_table(view: PlanView) -> pl.DataFrame:
+def _plan_table(view: PlanView) -> pl.DataFrame:
     """The numbers behind the picture: a row per bar, times in seconds from the run's start."""
     zero = view.moment.zero_seconds
     states = {"ended": view.past, "running": view.running, "planned": view.planned}

@@ -49,7 +49,7 @@ from foresail.schedulers._planning.weighing import ChainWorth, claimed_worth, cl
 _ROUNDING = 1e-9
 
 
-def fits_now(
+def _fits_now(
     jobs: Sequence[Job],
     spaces: Sequence[Space],
     view: ClusterView,
@@ -202,7 +202,7 @@ def demands_of(
     credit = of_rows[at][:, :, np.newaxis] * running_on[at][:, np.newaxis, :]
     if len(resources) > 1:
         jobs = [pending[job].job for job in group_job]
-        worth[~fits_now(jobs, flat, view, victims, places), 0] = 0.0
+        worth[~_fits_now(jobs, flat, view, victims, places), 0] = 0.0
     problem = Problem(
         first_group=np.concatenate(([0], np.cumsum([len(each) for each in spaces]))).astype(
             np.int64

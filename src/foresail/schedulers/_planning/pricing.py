@@ -32,7 +32,7 @@ from foresail.schedulers._planning.problem import (
 )
 
 
-def column_entries(
+def _column_entries(
     problem: Problem, groups: Integers, slots: Integers
 ) -> tuple[Integers, Integers, Floats]:
     """Rows, columns (0 for the first option) and values of options, column by column."""
@@ -52,7 +52,7 @@ def column_entries(
     return all_rows[order], all_columns[order], all_values[order]
 
 
-def most_entries(problem: Problem, groups: Integers, slots: Integers) -> int:
+def _most_entries(problem: Problem, groups: Integers, slots: Integers) -> int:
     """No program of these options has more entries than this."""
     rows = np.count_nonzero(problem.cover, axis=1)[problem.group_set[groups]]
     of_options = int((1 + rows * (problem.slots - slots)).sum())
@@ -73,7 +73,7 @@ def program_of(problem: Problem, groups: Integers, slots: Integers) -> Program:
         victims[victim],
         -problem.victim_credit[victim, union, slot],
     )
-    rows, columns, values = column_entries(problem, groups, slots)
+    rows, columns, values = _column_entries(problem, groups, slots)
     builder.add_entries(rows, options[columns], values)
     return builder.build()
 
@@ -204,7 +204,7 @@ def prices(
     for plan in plans:
         taken[plan.group[plan.planned], plan.slot[plan.planned]] = True
     groups, slots = np.nonzero(taken)
-    building = of_building(most_entries(problem, groups, slots))
+    building = of_building(_most_entries(problem, groups, slots))
     if building > budget.left - to_leave:
         return None
     budget.spend(building)
@@ -241,7 +241,7 @@ def prices(
 
 def _add(relaxation: Relaxation, problem: Problem, groups: Integers, slots: Integers) -> int:
     """Let the program know of more options; how many entries they have."""
-    rows, columns, values = column_entries(problem, groups, slots)
+    rows, columns, values = _column_entries(problem, groups, slots)
     starts = np.searchsorted(columns, np.arange(groups.size + 1))
     worth = problem.worth[groups, slots]
     relaxation.add_columns(worth, np.ones(groups.size), starts, rows, values)
@@ -254,10 +254,10 @@ def _wanted(problem: Problem, gain: Floats, taken: Booleans) -> tuple[Integers, 
     best = best_of_groups(problem, gain.max(axis=1, initial=-np.inf))
     jobs = np.argsort(-best, kind="stable")[:_JOBS_A_ROUND]
     jobs = jobs[best[jobs] > 1e-7]
-    return best_options(problem, gain, jobs, _OPTIONS_A_JOB, 1e-7)
+    return _best_options(problem, gain, jobs, _OPTIONS_A_JOB, 1e-7)
 
 
-def best_options(
+def _best_options(
     problem: Problem, score: Floats, jobs: Integers, count: int, least: float
 ) -> tuple[Integers, Integers]:
     """Groups and slots of the best few options of some jobs, of those that score above least."""

@@ -103,7 +103,7 @@ def value_of(problem: Problem, choice: PlanChoice) -> float:
     return float(worth - problem.victim_cost[choice.stopped].sum())
 
 
-def room_with(problem: Problem, stopped: Booleans) -> Floats:
+def _room_with(problem: Problem, stopped: Booleans) -> Floats:
     """Capacity with what stopped jobs give back; shape (rows, slots)."""
     room: Floats = problem.capacity + problem.victim_credit[stopped].sum(axis=0)
     return room
@@ -111,7 +111,7 @@ def room_with(problem: Problem, stopped: Booleans) -> Floats:
 
 def left_by(problem: Problem, choice: PlanChoice) -> Floats:
     """Return what a choice leaves of every row in every slot; shape (rows, slots)."""
-    left = room_with(problem, choice.stopped)
+    left = _room_with(problem, choice.stopped)
     take_all(choice.group, choice.slot, problem.group_set, problem.consumption, problem.rows, left)
     return left
 
@@ -122,7 +122,7 @@ def fitting(problem: Problem) -> Problem:
     No choice loses by it, and the bound of the linear program, which would take a part of such an
     option, gains.
     """
-    room = room_with(problem, np.ones(problem.victim_cost.size, np.bool_))
+    room = _room_with(problem, np.ones(problem.victim_cost.size, np.bool_))
     of_sets = np.full((problem.cover.shape[0], problem.slots), np.inf)
     for shares, left in zip(problem.cover.T, room, strict=True):
         takes = np.flatnonzero(shares)

@@ -366,7 +366,7 @@ LONGEST_SHARE: Final = 0.15
 """Share of applications (of jobs, without users) that always request the longest time."""
 
 
-def draw_requests(
+def _draw_requests(
     runtimes: Floats,
     habit: Integers,
     session: Integers,
@@ -470,7 +470,7 @@ def lublin(parameters: LublinParameters, random: np.random.Generator) -> Workloa
             "user": np.char.mod("user%d", arranged.user + 1),
             "executable": np.char.mod("application%d", arranged.application + 1),
         }
-    columns["requested_seconds"] = draw_requests(draw.runtimes, habit, session, random)
+    columns["requested_seconds"] = _draw_requests(draw.runtimes, habit, session, random)
     width = draw.sizes.astype(np.int64)
     jobs = gangs(np.floor(draw.seconds), draw.runtimes, width, **columns)
     return Workload(jobs, WorkloadMeta("", "", processors=parameters.processors))

@@ -161,7 +161,7 @@ class _Log:
 
     def parse(self, text: bytes) -> pl.DataFrame:
         """The jobs in some whole lines."""
-        block, lines = parse_block(np.frombuffer(text, dtype=np.uint8))
+        block, lines = _parse_block(np.frombuffer(text, dtype=np.uint8))
         if not self._first_job_seen:
             self._header += [self._decoded(text[start:end]) for start, end in block.comments]
         long_ids = _finish_slow_numbers(block, text)
@@ -615,7 +615,7 @@ class Block(NamedTuple):
     """Job line, field, start and end of numbers left to a slower parser; shape (numbers, 4)."""
 
 
-def parse_block(text: NDArray[np.uint8]) -> tuple[Block, int]:
+def _parse_block(text: NDArray[np.uint8]) -> tuple[Block, int]:
     """Parse whole lines of an SWF log: the findings, and the number of lines in ``text``."""
     lines = int(np.count_nonzero(text == 10)) + bool(text.size and text[-1] != 10)
     block = Block(
