@@ -16,7 +16,6 @@ import uvicorn
 from foresail.service.connections import (
     PEER,
     Connections,
-    LimitedListener,
     Patience,
     Server,
     most_connections,
@@ -54,7 +53,7 @@ def serving(folder, patience):
     machine.bind(str(path))
     network = socket.create_server(("127.0.0.1", 0))
     address = network.getsockname()
-    listeners = [LimitedListener(each, connections) for each in (network, machine)]
+    listeners = [network, machine]
     thread = threading.Thread(target=server.run, args=(listeners,))
     thread.start()
     while not server.started:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +25,9 @@ _FEWEST_BLOCKS: Final = 8
 """A young run is cut into so many stretches, shorter than an hour, to be drawn from."""
 
 _MOST_ARRIVALS: Final = 2_000
+_AT_ONCE: Final = 20_000
+"""So many arrivals are drawn in one piece: while they are, no other thread of Python goes on."""
+
 _SESSION_SECONDS: Final = 1_200.0
 """A job that a user submits so soon after another is of the same session, of an hour at most."""
 
@@ -72,16 +76,35 @@ def draw_arrivals(
     ahead = np.arange(-longest, math.ceil(horizon_seconds / block_seconds))
     drawn = np.stack([_drawn(each, blocks, futures, random) for each in ahead.tolist()], axis=1)
     counts = first[drawn + 1] - first[drawn]
-    total = int(counts.sum())
-    before = np.repeat(np.cumsum(counts) - counts.ravel(), counts.ravel())
-    rows = order[np.repeat(first[drawn].ravel(), counts.ravel()) + np.arange(total) - before]
-    in_future = np.repeat(np.arange(futures), counts.sum(axis=1))
-    seconds = now + np.repeat(np.tile(ahead, futures), counts.ravel()) * block_seconds + since[rows]
     goes_on_seconds = past_seconds * random.pareto(1.0, size=futures)
     last_seconds = now + np.minimum(horizon_seconds, goes_on_seconds)
-    comes = (seconds >= now) & (seconds < last_seconds[in_future])
-    rows, in_future, seconds = rows[comes], in_future[comes], seconds[comes]
-    return _by_future(futures, in_future, seconds, numbers[rows])
+    lots = []
+    most = max(1, int(counts.sum(axis=1).max()))
+    for begin in range(0, futures, max(1, _AT_ONCE // most)):
+        lot = slice(begin, begin + max(1, _AT_ONCE // most))
+        several = counts[lot].ravel()
+        before = np.repeat(np.cumsum(several) - several, several)
+        rows = order[np.repeat(first[drawn[lot]].ravel(), several) + np.arange(before.size) - before]
+        in_lot = np.repeat(np.arange(len(counts[lot])), counts[lot].sum(axis=1))
+        begins = np.repeat(np.tile(ahead, len(counts[lot])), several) * block_seconds
+        seconds = now + begins + since[rows]
+        comes = (seconds >= now) & (seconds < last_seconds[lot][in_lot])
+        come = in_lot[comes], seconds[comes], numbers[rows[comes]]
+        lots.append(_by_future(len(counts[lot]), *come))
+    return _joined(lots)
+
+
+def _joined(lots: Sequence[DrawnArrivals]) -> DrawnArrivals:
+    """Join the arrivals of several futures, as many columns as the widest has."""
+    shape = sum(len(each.seconds) for each in lots), max(each.seconds.shape[1] for each in lots)
+    seconds, numbers = np.full(shape, math.inf), np.zeros(shape, np.int64)
+    begin = 0
+    for each in lots:
+        count, columns = each.seconds.shape
+        seconds[begin : begin + count, :columns] = each.seconds
+        numbers[begin : begin + count, :columns] = each.numbers
+        begin += count
+    return DrawnArrivals(seconds, numbers)
 
 
 def _sessions(outlook: Outlook) -> tuple[Floats, Floats]:

@@ -139,6 +139,8 @@ class CommandJob:
     @property
     def output_paths(self) -> tuple[str | None, str | None]:
         """The files for its output and for its errors; None where none is asked for."""
+        if self.output is self.errors is None:
+            return None, None
         index = self.job_id.partition("_")[2] or "0"
         values = {"j": self.job_id, "A": self.array_id, "a": index, "u": self.user, "%": "%"}
         values |= {"x": self.name, "N": host_name()}
@@ -249,8 +251,10 @@ class CommandJob:
 
     def to_json(self) -> str:
         """One line that ``from_json`` reads back."""
-        known = msgspec.structs.asdict(self)  # type: ignore[arg-type] # it is a struct
-        return json.dumps(known, default=dict)
+        try:
+            return msgspec.json.encode(self, enc_hook=dict).decode()
+        except UnicodeEncodeError:  # half a surrogate pair
+            return json.dumps(msgspec.structs.asdict(self), default=dict)  # type: ignore[arg-type]
 
     @classmethod
     def from_json(cls, line: str) -> CommandJob:

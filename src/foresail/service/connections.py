@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -111,6 +111,7 @@ _AT_ONCE: Final = 16
 """Connections that are taken before those that are to go have gone."""
 
 _QUEUE: Final = 512
+_PAUSE_SECONDS: Final = 1.0
 
 Peer: TypeAlias = int | str
 """Who is at the other end: the uid on a socket of this machine, or an address."""
@@ -211,22 +212,6 @@ def _end_oldest(among: list[OpenConnection]) -> bool:
     return True
 
 
-class LimitedListener(socket.socket):
-    """A socket that is listened on, and takes no more connections than there may be."""
-
-    def __init__(self, listening: socket.socket, connections: Connections) -> None:
-        super().__init__(fileno=listening.detach())
-        self._connections = connections
-
-    def accept(self) -> tuple[socket.socket, Any]:
-        """The next connection that there is room for."""
-        while True:
-            accepted, address = super().accept()
-            if self._connections.take(accepted):
-                return accepted, address
-            accepted.close()
-
-
 class LimitedProtocol(HttpToolsProtocol):
     """HTTP as uvicorn speaks it, on a connection that waits no longer than it may."""
 
@@ -284,23 +269,59 @@ class Server(uvicorn.Server):
         config.timeout_keep_alive = math.ceil(connections.patience.idle)
         super().__init__(config)
         self.server_state: Connections = connections
+        self.servers = []
+        self._speaking: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen; TLS is spoken on the network alone."""
+        """Listen."""
         await self.lifespan.startup()
-        config, self.servers = self.config, []
         for each in sockets or ():
-            tls = config.ssl if each.family != socket.AF_UNIX else None
-            server = await asyncio.get_running_loop().create_server(
-                lambda: LimitedProtocol(config, self.server_state, self.lifespan.state),
-                sock=each,
+            each.setblocking(False)
+            each.listen(_QUEUE)
+            self._listen(each)
+        self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen no more, and answer what has been asked."""
+        for each in sockets or ():
+            asyncio.get_running_loop().remove_reader(each)
+        await super().shutdown(sockets)
+
+    def _listen(self, listening: socket.socket) -> None:
+        if listening.fileno() >= 0:  # it may have been closed in the meantime
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+
+    def _accept(self, listening: socket.socket) -> None:
+        """Take connections that there is room for, as many at once as need not be few."""
+        loop = asyncio.get_running_loop()
+        for _ in range(_AT_ONCE):
+            try:
+                accepted, _address = listening.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError as error:  # there is no descriptor for it
+                _LOG.error("no connection can be taken: %s", error)
+                loop.remove_reader(listening)
+                loop.call_later(_PAUSE_SECONDS, self._listen, listening)
+                return
+            if self.server_state.take(accepted):
+                task = loop.create_task(self._speak(accepted))
+                self._speaking.add(task)
+                task.add_done_callback(self._speaking.discard)
+            else:
+                accepted.close()
+
+    async def _speak(self, accepted: socket.socket) -> None:
+        """Begin to speak on a connection; TLS on the network alone."""
+        tls = self.config.ssl if accepted.family != socket.AF_UNIX else None
+        with suppress(OSError):  # it has gone, or speaks no TLS
+            accepted.setblocking(False)
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: LimitedProtocol(self.config, self.server_state, self.lifespan.state),
+                accepted,
                 ssl=tls,
-                backlog=_AT_ONCE,
                 ssl_handshake_timeout=None if tls is None else self.server_state.patience.head,
             )
-            each.listen(_QUEUE)
-            self.servers.append(server)
-        self.started = True
 
     async def on_tick(self, counter: int) -> bool:
         """Look after the connections, ten times a second."""

@@ -44,7 +44,6 @@ from foresail.service.configuration import (
 )
 from foresail.service.connections import (
     Connections,
-    LimitedListener,
     Patience,
     Server,
     machine_listeners,
@@ -200,7 +199,7 @@ class RunningService:
         scheme = "http" if configuration.listen.tls_certificate is None else "https"
         host, port = network.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
-        listeners = [LimitedListener(each, connections) for each in (network, *sockets.values())]
+        listeners = [network, *sockets.values()]
         thread = threading.Thread(target=server.run, args=(listeners,), name="http", daemon=True)
         thread.start()
         self._compilations.listen()

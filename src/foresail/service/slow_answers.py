@@ -86,7 +86,7 @@ class JobCounts:
 Value = TypeVar("Value")
 Given = ParamSpec("Given")
 
-_SHARE: Final = 20.0
+_SHARE: Final = 50.0
 """A value is made anew no sooner than so many times as long after it was as making it took."""
 
 _SOON_SECONDS: Final = 0.02
@@ -394,9 +394,9 @@ class Forecasts:
     stand_in: str | None = None
     """Why a simpler rule than the policy's own starts jobs in the futures; None if none does."""
 
-    def doubt(self, job_id: str) -> float | None:
+    def doubt(self, start: Range) -> float | None:
         """Return the share of ranges so far ahead that held, where these were too few."""
-        wait = self.waiting[job_id].start.median - self.outlook.now
+        wait = start.median - self.outlook.now
         held = self.held.get(horizon(wait), 1.0) if math.isfinite(wait) else 1.0
         return held if held < _DOUBTFUL else None
 

@@ -217,27 +217,15 @@ def forecast_answer(
         return None
     now, is_known = forecasts.outlook.now, job_id not in forecasts.unknown
     start = RangeAnswer.from_quantiles(found.start)
-    moments = start.model_dump()
-    today = time.localtime(now)
-    midnight = time.mktime((*today[:2], today[2] + 1, 0, 0, 0, 0, 0, -1))
-
-    def chance(moment: float) -> float:
-        return round(chance_by(moments, found.never, now, moment), 3)
-
+    doubt = forecasts.doubt(found.start)
     return ForecastAnswer(
         job_id=job_id,
         made_seconds=now,
-        sentence=f"starts {range_words(moments, now)}" if is_known else UNKNOWN,
+        sentence=f"starts {range_words(start.model_dump(), now)}" if is_known else UNKNOWN,
         is_known=is_known,
-        held=forecasts.doubt(job_id),
-        remarks=[*_remarks(forecasts, job_id)] if is_known else [],
-        chances=ChancesAnswer(
-            within_hour=chance(now + 3_600.0),
-            today=chance(midnight),
-            before=None if before is None else chance(before),
-        )
-        if is_known
-        else None,
+        held=doubt,
+        remarks=[*_remarks(forecasts, job_id, found.start, doubt)] if is_known else [],
+        chances=_chances(start, found.never, now, before) if is_known else None,
         start=start,
         end=RangeAnswer.from_quantiles(found.end),
         never=found.never,
@@ -245,9 +233,22 @@ def forecast_answer(
     )
 
 
-def _remarks(forecasts: Forecasts, job_id: str) -> Iterator[str]:
+def _chances(start: RangeAnswer, never: float, now: float, before: float | None) -> ChancesAnswer:
+    moments = start.model_dump()
+    today = time.localtime(now)
+    midnight = time.mktime((*today[:2], today[2] + 1, 0, 0, 0, 0, 0, -1))
+    chances = [
+        round(chance_by(moments, never, now, moment), 3)
+        for moment in (now + 3_600.0, midnight, math.inf if before is None else before)
+    ]
+    return ChancesAnswer(
+        within_hour=chances[0], today=chances[1], before=None if before is None else chances[2]
+    )
+
+
+def _remarks(forecasts: Forecasts, job_id: str, start: Range, doubt: float | None) -> Iterator[str]:
     """Yield what makes a range wide, and how far it can be relied on."""
-    start, now = forecasts.waiting[job_id].start, forecasts.outlook.now
+    now = forecasts.outlook.now
     if math.isinf(start.median):
         return
     cause, job = forecasts.cause(job_id), forecasts.soonest[job_id]
@@ -255,7 +256,6 @@ def _remarks(forecasts: Forecasts, job_id: str) -> Iterator[str]:
         is_own = (cause.user or "").partition("/")[0] == (job.user or "").partition("/")[0]
         whose = f"job {cause.job_id}" if is_own else "another user's job"
         yield f"mostly: how long {whose} runs"
-    doubt = forecasts.doubt(job_id)
     if doubt is not None:
         yield (
             f"of the last starts that were forecast so far ahead only {percent(doubt)} were within "

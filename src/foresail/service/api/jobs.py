@@ -15,7 +15,6 @@ from foresail.explain.forecast import Range
 from foresail.explain.story import story
 from foresail.live.accounts import log_is_cut, read_log
 from foresail.live.command_job import CommandJob
-from foresail.model.decision import Reason
 from foresail.model.errors import InputError
 from foresail.model.event import EndedBecause
 from foresail.model.job import Dependency, DependencyKind
@@ -237,7 +236,14 @@ async def _job_answers(
     forecasts = await parts.forecaster.latest(may_start, patience_seconds)
 
     def told() -> list[answers.JobAnswer]:
-        return [_job(row, snapshot, reasons, forecasts, now, busy) for row in rows]
+        words: dict[
+            int, answers.ReasonAnswer | None
+        ] = {}  # jobs that ask for the same wait for the same reason
+        if snapshot is not None:
+            several = {id(each): each for each in map(reasons.get, waiting)}
+            words = {key: reason_answer(each, snapshot) for key, each in several.items()}
+        said = {job_id: words.get(id(reasons.get(job_id))) for job_id in waiting}
+        return [_job(row, snapshot, said, forecasts, now, busy) for row in rows]
 
     return told() if len(rows) <= _FEW else await asyncio.to_thread(told)
 
@@ -385,7 +391,7 @@ def _waits(row: Row) -> bool:
 def _job(
     row: Row,
     snapshot: ClusterSnapshot | None,
-    reasons: Mapping[str, Reason],
+    reasons: Mapping[str, answers.ReasonAnswer | None],
     forecasts: Forecasts | None,
     now: float,
     busy: str,
@@ -395,7 +401,7 @@ def _job(
     if forecasts is not None and _waits(row):
         ahead["forecast"] = forecast_answer(forecasts, job_id)
     if snapshot is not None and _waits(row):
-        ahead["reason"] = reason_answer(reasons.get(job_id), snapshot)
+        ahead["reason"] = reasons.get(job_id)
         ahead["planned_start_seconds"] = snapshot.plan.get(job_id)
     asked = _of_command(CommandJob.from_json(row["command"]), row["submit_seconds"])
     if busy and row["state"] == "pending":
