@@ -361,6 +361,7 @@ class RunningService:
         if now - self._last_tidy >= _TIDY_SECONDS:
             self._last_tidy = now
             self._store.database.keep_room()
+            self._numbers.look_ahead()
             self._retention.forget(controller.forget_ended)
             if len(controller.state.ended) >= self._configuration.remembered_jobs + _AT_ONCE:
                 controller.forget_ended(self._configuration.remembered_jobs)

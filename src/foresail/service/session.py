@@ -8,6 +8,7 @@ import math
 import os
 import re
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -310,12 +311,27 @@ class GivenNumbers:
         self._identity = store.identity
         self._given = _given(folder, store)
         store.pass_over(self._given)
-        self._write(max(self._given, store.next_number() - 1))
+        self._last = self._seen = store.next_number() - 1
+        self._writing = threading.Lock()
+        self._write(max(self._given, self._last))
 
     def set_aside(self, number: int) -> None:
         """Let jobs have numbers up to this one: durable when it returns."""
+        self._last = number
         if number > self._given:
-            self._write(number + _AT_ONCE)
+            with self._writing:
+                if number > self._given:
+                    self._write(number + _AT_ONCE)
+
+    def look_ahead(self) -> None:
+        """Set numbers aside before they are asked for, by how many were since the last look.
+
+        Callers wait for the disk only where suddenly more jobs arrive.
+        """
+        lately, self._seen = self._last - self._seen, self._last
+        if self._given - self._last < 2 * lately:
+            with self._writing, suppress(StoreUnavailable):  # whoever needs them hears of it
+                self._write(self._last + _AT_ONCE + 4 * lately)
 
     def settle(self, number: int) -> None:
         """Say that this is the last one, and those set aside behind it were not given."""
