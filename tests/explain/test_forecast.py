@@ -408,6 +408,19 @@ def test_arrivals_of_a_young_run_vary_and_may_end():
     assert at_first.std() > 1.0
 
 
+@pytest.mark.parametrize("at_once", [1, 70])
+def test_arrivals_are_the_same_in_pieces(at_once, monkeypatch):
+    """However many futures are drawn at once."""
+    controller = steady(50.0, 20)
+    outlook = outlook_of(controller, history=controller.state.history)
+    whole = draw_arrivals(outlook, 40, 3e3, np.random.default_rng(1))
+    monkeypatch.setattr("foresail.explain.arrivals._AT_ONCE", at_once)
+    pieces = draw_arrivals(outlook, 40, 3e3, np.random.default_rng(1))
+    assert np.array_equal(pieces.seconds, whole.seconds)
+    assert np.array_equal(pieces.numbers, whole.numbers)
+    assert np.ptp(np.isfinite(whole.seconds).sum(axis=1)) > 0
+
+
 def test_how_a_running_job_goes_on():
     """Half of what was believed is over: the rest is even; it may be ended where it asked to."""
     job = replace(Job.gang("a", 0.0, 1, 80.0, "ann"), value=DeadlineValue(deadline_seconds=90.0))

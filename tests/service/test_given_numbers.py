@@ -21,6 +21,10 @@ _SERVE = [sys.executable, "-c", "from foresail.cli.main import main; main()", "s
 _EASY = 'policy = "easy,recent,incremental"\ncluster = "local(nodes=1,cpus=4)"'
 
 
+def _full(*_):
+    raise OSError(28, "No space left on device")
+
+
 @pytest.fixture
 def folder(tmp_path):
     made = StateFolder(tmp_path / "state")
@@ -107,13 +111,27 @@ def test_numbers_go_on_without_a_gap_after_a_stop(folder, opened):
     assert store.next_number() == 4
 
 
+def test_numbers_are_set_aside_before_callers_need_them(folder, opened, monkeypatch):
+    """By how many were given since the last look; a caller writes no file then."""
+    store = opened()
+    numbers = GivenNumbers(folder, store)
+    numbers.set_aside(300)
+    numbers.look_ahead()
+    with monkeypatch.context() as patched:
+        patched.setattr("foresail.service.session.write_durably", _full)
+        numbers.set_aside(1_000)
+        with pytest.raises(StoreUnavailable, match="cannot be written"):
+            numbers.set_aside(2_000)
+        numbers.look_ahead()
+    store.close()
+    store = opened()
+    GivenNumbers(folder, store)
+    assert 1_000 < store.next_number() < 2_000
+
+
 def test_no_number_is_given_that_cannot_be_set_aside(folder, opened, monkeypatch):
     numbers = GivenNumbers(folder, opened())
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("foresail.service.session.write_durably", full)
+    monkeypatch.setattr("foresail.service.session.write_durably", _full)
     with pytest.raises(StoreUnavailable, match="No space left"):
         numbers.set_aside(1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -69,9 +70,11 @@ def test_the_program_gets_values_as_words_and_no_shell_reads_them(tmp_path, monk
     assert said.read_text().splitlines() == ["one", "-s", subject, "ann", "3", ""]
 
 
-def test_jobs_that_ran_before_a_restart_are_told_of(tmp_path):
+@pytest.mark.parametrize("written", [str, lambda line: json.dumps(json.loads(line))])
+def test_jobs_that_ran_before_a_restart_are_told_of(tmp_path, written):
+    """Also those that a former version wrote, with spaces in their lines."""
     said = tmp_path / "said"
-    stored = [("1", job("END").to_json()), ("2", job("").to_json())]
+    stored = [("1", written(job("END").to_json())), ("2", written(job("").to_json()))]
     hook = MailHook([program(tmp_path, f"echo $4 $FORESAIL_MAIL_JOB_ID >> {said}")], {}, stored)
     hook.ended(outcome(EndedBecause.COMPLETED))
     hook.ended(outcome(EndedBecause.COMPLETED))

@@ -84,7 +84,9 @@ def draw_arrivals(
         lot = slice(begin, begin + max(1, _AT_ONCE // most))
         several = counts[lot].ravel()
         before = np.repeat(np.cumsum(several) - several, several)
-        rows = order[np.repeat(first[drawn[lot]].ravel(), several) + np.arange(before.size) - before]
+        rows = order[
+            np.repeat(first[drawn[lot]].ravel(), several) + np.arange(before.size) - before
+        ]
         in_lot = np.repeat(np.arange(len(counts[lot])), counts[lot].sum(axis=1))
         begins = np.repeat(np.tile(ahead, len(counts[lot])), several) * block_seconds
         seconds = now + begins + since[rows]

@@ -88,7 +88,8 @@ def checked_mail(
 _LOG: Final = logging.getLogger("foresail.service")
 _MOST_WAITING: Final = 1_000
 _PATIENCE_SECONDS: Final = 30.0
-_NO_MAIL: Final = '"mail_type": ""'
+_ASKS_FOR_MAIL: Final = re.compile('"mail_type": ?"[^"]')
+"""In the line of a job, of a former version with spaces."""
 _KEPT: Final = ("PATH", "HOME", "LANG", "TZ")
 
 
@@ -111,7 +112,7 @@ class MailHook:
         self._wanted = {
             job_id: CommandJob.from_json(line)
             for job_id, line in stored
-            if '"mail_type": "' in line and _NO_MAIL not in line
+            if _ASKS_FOR_MAIL.search(line)
         }
         self._calls: Queue[tuple[list[str], dict[str, str]]] = Queue(_MOST_WAITING)
         self._is_dropping = False
