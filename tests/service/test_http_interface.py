@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import ExitStack
+from pathlib import Path
 
 import httpx
 import pytest
 from typer.testing import CliRunner
 
+import foresail
 from foresail.cli.main import app_of
+from foresail.live.jobs_file import JOB_FIELDS
 from foresail.model.errors import InputError
+from foresail.service.api.submissions import JobRequest
 from foresail.service.configuration import Listening, ServiceConfiguration, require_usable
 from live_service import live_service
 
@@ -63,6 +68,28 @@ def _asked(service, method, path, token):
             answer.read()
         answer.close()
         return answer
+
+
+_ASKED = re.compile(r'["`](/v1/(?:\$?\{[^}]*\}|[^"`?{$])*)')
+_PART = re.compile(r"\$?\{[^}]*\}")
+
+
+def test_the_client_and_the_page_ask_for_what_there_is(routes):
+    """A part in braces may be any."""
+    package = Path(foresail.__file__).parent
+    known = {_PART.sub("{}", path) for _, path in routes} | {"/v1/openapi.json"}
+    files = [package / "client" / "service_client.py", *(package / "service" / "page").glob("*.js")]
+    asked = {path for file in files for path in _ASKED.findall(file.read_text("utf-8"))}
+    assert len(asked) > 20
+    for path in asked:
+        pattern = "[^/]+".join(re.escape(each) for each in _PART.split(path))
+        assert any(re.fullmatch(pattern, each) for each in known), path
+
+
+def test_a_job_has_the_fields_of_a_jobs_file_and_few_more():
+    """What only a service knows; who submits is its user."""
+    of_service = {"held", "array", "mail_type", "mail_user"}
+    assert set(JobRequest.model_fields) == {*JOB_FIELDS, *of_service} - {"user"}
 
 
 def test_each_role_may_do_what_it_may_and_nothing_else(service, routes):

@@ -138,7 +138,7 @@ def _named_or_all(sizes: Mapping[str, float], text: str = "") -> set[str]:
 _HOUR: Final = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DeadlineMetrics:
     """Results of jobs with deadlines (SLO jobs) and the others (best-effort) of a schedule.
 
@@ -257,7 +257,7 @@ def _ended(rows: pl.DataFrame, because: EndedBecause) -> int:
     return rows.filter(pl.col("ended_because") == because.value).height
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fairness:
     """Treatment of jobs in relation to each other, read off the schedule alone."""
 
@@ -327,15 +327,9 @@ def fairness(schedule: Schedule) -> Fairness:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """One schedule's metrics; a figure that the schedule does not give is NaN.
-
-    Shares are of one. Names and definitions: ``foresail.metrics.jobs``, ``usage``, ``fairness``,
-    ``prediction`` and ``deadlines``. The last four are against a baseline, where there is one, over
-    the jobs that both have (``comparison.paired``): by which share of its average bounded slowdown
-    this one is less, the longest wait as a multiple of the baseline's, and ``comparison.HeldUp``.
-    """
+@dataclass(frozen=True)
+class _Waits:
+    """Waits of the jobs of a schedule (``foresail.metrics.jobs``, ``usage``)."""
 
     policy: str
     workload: str
@@ -370,38 +364,29 @@ class Summary:
     steady_utilization: float
     makespan_seconds: float
     backfilled_share: float
-    overtaken_jobs: int
-    overtaken_share: float
-    passed_over_jobs: int
-    passed_over_share: float
-    loss_of_capacity: float
-    avoidable_idle_share: float
+
+
+@dataclass(frozen=True)
+class _Predictions:
+    """Quality of predictions, as ``jobs.PredictionQuality`` has it."""
+
     predicted_jobs: int
     mean_absolute_error_seconds: float
     within_factor_two_share: float
     under_predicted_share: float
     interval_coverage: float
     corrections: int
-    slo_jobs: int
-    slo_missed: int
-    slo_never_started: int
-    slo_miss_rate: float
-    accepted_slo_jobs: int
-    slo_attainment: float
-    accepted_slo_attainment: float
-    unreserved_slo_attainment: float
-    goodput_hours: float
-    slo_goodput_hours: float
-    slo_on_time_goodput_hours: float
-    best_effort_goodput_hours: float
-    best_effort_latency_seconds: float
-    best_effort_completed: int
-    effective_load: float
-    preemptions: int
-    lost_attempts: int
-    lost_hours: float
-    killed_jobs: int
-    killed_hours: float
+
+
+@dataclass(frozen=True)
+class Summary(DeadlineMetrics, _Predictions, Fairness, _Waits):
+    """One schedule's metrics, the last base's first; what the schedule does not give is NaN.
+
+    Shares are of one. The last four are against a baseline, where there is one, over
+    the jobs that both have (``comparison.paired``): by which share of its average bounded slowdown
+    this one is less, the longest wait as a multiple of the baseline's, and ``comparison.HeldUp``.
+    """
+
     replay_seconds: float
     slowdown_saved_share: float = math.nan
     longest_wait_ratio: float = math.nan
