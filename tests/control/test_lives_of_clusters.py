@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from foresail.control.loop import Controller
+from foresail.control.policy import parse_policy
 from foresail.explain.reason_words import reason_words
 from foresail.explain.story import story
 from foresail.model.cluster import Cluster, Node, Partition, Resources
-from foresail.model.decision import Decision, Placement, Preempt, ReasonCode, Start
+from foresail.model.decision import Decision, Placement, Preempt, ReasonCode, Start, WakeAt
 from foresail.model.event import (
     Began,
     Cancelled,
@@ -17,6 +20,7 @@ from foresail.model.event import (
     Ended,
     EndedBecause,
     Held,
+    JobChanged,
     NodeRemoved,
     NotStarted,
     Occupied,
@@ -24,7 +28,7 @@ from foresail.model.event import (
     Submitted,
     Tick,
 )
-from foresail.model.job import Job
+from foresail.model.job import Job, Stage, StartConditions
 from foresail.record.job_life import ImpossibleTransition
 from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest
@@ -234,3 +238,64 @@ def test_nothing_is_started_or_planned_while_the_cluster_is_away():
     assert any("the cluster cannot be reached (no answer)" in line for line in told)
     assert starts(controller.step(3.0, [ClusterAvailable(3.0)])) == [("b", 1)]
     assert folded(records).state.unavailable == ""
+
+
+def easy():
+    parts = parse_policy("easy,requested,requested").build()
+    return Controller(CLUSTER, *parts, log=MemoryLog(Manifest("easy", CLUSTER)))
+
+
+def changed(controller, now, job_id, **fields):
+    job = controller.state.submitted_job(job_id).job
+    return controller.step(now, [JobChanged(now, replace(job, **fields))])
+
+
+def test_a_longer_limit_of_what_runs_keeps_a_job_from_passing():
+    """It is told of the new end; what waits plans with that, and ends are kept."""
+    controller = easy()
+    controller.step(0.0, [job("a"), job("b", 2)])
+    changed(controller, 1.0, "a", requested_seconds=10.0)
+    assert controller.plan == {"b": 10.0}
+    wakes = changed(controller, 2.0, "a", requested_seconds=300.0, user="eve", submit_seconds=9.0)
+    assert wakes[0] == WakeAt("a", 300.0)
+    assert controller.plan == {"b": 300.0}
+    known = controller.running["a"].job
+    assert (known.user, known.submit_seconds) == ("ann", 0.0)
+    told = [line.sentence for line in story(controller._log._log.records, "a").lines]
+    assert any(line.startswith("Changed. ") and "5 min" in line for line in told)
+
+
+def test_a_waiting_job_is_taken_for_what_it_has_become():
+    """Narrow enough it starts, at its old place; too wide it waits as that; its room is its new."""
+    controller = easy()
+    controller.step(0.0, [job("a"), job("b", 2), job("c", 2)])
+    assert changed(controller, 1.0, "c", stages=(Stage(3, Resources(1.0)),)) == []
+    assert controller.reasons()["c"].code is ReasonCode.TOO_WIDE
+    assert starts(changed(controller, 2.0, "b", stages=(Stage(1, Resources(1.0)),))) == [("b", 1)]
+    assert controller.state.free.cpus == 0.0
+    changed(
+        controller, 3.0, "b", stages=(Stage(2, Resources(1.0)),), partition="other"
+    )  # too late: it runs
+    controller.step(4.0, [Ended(4.0, Outcome(each, 0.0, 4.0)) for each in "ab"])
+    assert controller.state.free.cpus == 2.0
+    assert starts(changed(controller, 5.0, "c", stages=(Stage(2, Resources(1.0)),))) == [("c", 1)]
+
+
+def test_a_change_that_comes_too_late_changes_nothing_and_one_of_nothing_cannot_be():
+    controller = easy()
+    controller.step(0.0, [job("a"), Cancelled(0.0, "b"), job("b")])
+    controller.step(1.0, [JobChanged(1.0, replace(job("b").job, requested_seconds=1.0))])
+    assert controller.state.history.submitted["b"].requested_seconds == 50.0
+    with pytest.raises(ImpossibleTransition, match="never submitted"):
+        controller.step(2.0, [JobChanged(2.0, job("c").job)])
+
+
+def test_a_name_that_is_changed_lets_its_next_bearer_start():
+    """And the job leaves nobody behind when it ends."""
+    controller = begun()
+    only = StartConditions(singleton=True)
+    named = [replace(job(each).job, name="n", conditions=only) for each in "ab"]
+    assert starts(controller.step(0.0, [Submitted(0.0, each) for each in named])) == [("a", 1)]
+    assert starts(changed(controller, 1.0, "a", name="m")) == [("b", 1)]
+    controller.step(2.0, [Ended(2.0, Outcome(each, 0.0, 2.0)) for each in "ab"])
+    assert not controller.state._dependencies._namesakes

@@ -1,6 +1,7 @@
 """Clusters whose control plane goes away, and that report what cannot be: the daemon goes on."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -23,6 +24,7 @@ from foresail.model.event import (
     ClusterUnavailable,
     Ended,
     EndedBecause,
+    JobChanged,
     NodeAdded,
     NodeChanged,
     NodeDown,
@@ -207,6 +209,7 @@ OF_JOBS = [
         Began(1.0, job_id, attempt, Placement.whole("none", 1), 1.0, ours=False),
         Began(1.0, job_id, attempt, OTHER, 1.0, ours=False),
         Cancelled(1.0, job_id),
+        JobChanged(1.0, replace(job(job_id), requested_seconds=5.0)),
     )
 ]
 OF_NODES = [

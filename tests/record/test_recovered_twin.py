@@ -11,7 +11,7 @@ import pytest
 
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.model.event import IN_CYCLES, STANDARD
+from foresail.model.event import IN_CYCLES, STANDARD, JobChanged
 from foresail.model.registry import entries
 from foresail.predictors.stepped import SteppedPredictor
 from foresail.record.compaction import Compaction
@@ -162,6 +162,19 @@ class Mortal:
         assert learned(self.controller.predictor) == learned(predictor)
 
 
+class Changing(Mortal):
+    """The same, but that jobs are changed now and then, by who they are and how many steps in."""
+
+    def step(self, now, events):
+        turn, rest = divmod(len(self.steps), 4)
+        living = [*self.controller.state._living.values()]
+        if living and not rest:
+            job = living[turn % len(living)].job
+            limit = (0.4, 2.5)[turn % 2] * (job.requested_seconds or 100.0)
+            events = [*events, JobChanged(now, replace(job, requested_seconds=limit, name="x"))]
+        return super().step(now, events)
+
+
 def learned(predictor):
     """What a predictor knows of users, and which jobs of theirs are in flight."""
     if not isinstance(predictor, SteppedPredictor):
@@ -169,7 +182,7 @@ def learned(predictor):
     return predictor._state.users.tobytes(), sorted(predictor._slots)
 
 
-def decided(policy, seed, kills):
+def decided(policy, seed, kills, mortal=Mortal):
     """Every step of a run, with what was counted, and what its log was told of beliefs."""
     cluster = racks(2, 8)
     conditions = ClusterConditions(
@@ -182,11 +195,22 @@ def decided(policy, seed, kills):
     conventions = STANDARD if seed % 2 else IN_CYCLES
     in_parts = parse_policy(policy).starts_tasks
     jobs = with_tasks(workload(seed), seed) if in_parts else workload(seed)
-    return steps_of(policy, jobs, cluster, conditions, kills, conventions, limits=in_parts)
+    return steps_of(
+        policy, jobs, cluster, conditions, kills, conventions, limits=in_parts, mortal=mortal
+    )
 
 
 def steps_of(
-    policy, jobs, cluster, conditions, kills, conventions=STANDARD, *, limits=False, share=0.15
+    policy,
+    jobs,
+    cluster,
+    conditions,
+    kills,
+    conventions=STANDARD,
+    *,
+    limits=False,
+    share=0.15,
+    mortal=Mortal,
 ):
     """Every step of a run of these jobs, and what its log was told of beliefs."""
     in_parts = parse_policy(policy).starts_tasks
@@ -195,10 +219,10 @@ def steps_of(
     def build(log):
         return Controller(cluster, *parse_policy(policy).build(), conventions, log)
 
-    mortal = Mortal(build, log, kills, share)
-    schedule = simulate_events(jobs, mortal, policy, conditions=conditions, enforce_limits=limits)
+    driven = mortal(build, log, kills, share)
+    schedule = simulate_events(jobs, driven, policy, conditions=conditions, enforce_limits=limits)
     told = [each for each in log.told if isinstance(each, Predicted)]
-    return mortal.steps, told, schedule.meta.counters, log.lines
+    return driven.steps, told, schedule.meta.counters, log.lines
 
 
 class Never(random.Random):
@@ -217,6 +241,22 @@ def test_a_killed_run_decides_as_one_that_was_not(policy, seed):
     unbroken = decided(policy, seed, Never())
     assert len(unbroken[0]) > 50
     assert decided(policy, seed, random.Random(seed))[:2] == unbroken[:2]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "guarded_backfilling(patience=0.1),similar,incremental",
+        "easy,requested,requested",
+        "easy(order=shortest),regression,doubling",
+        "task_fifo,similar,doubling",
+    ],
+)
+def test_a_killed_run_knows_which_jobs_were_changed(policy):
+    """Whether they waited or ran: what is learned, believed and decided is the same."""
+    unbroken = decided(policy, 1, Never(), Changing)
+    assert sum('"JobChanged"' in line for line in unbroken[3]) > 10
+    assert decided(policy, 1, random.Random(1), Changing)[:2] == unbroken[:2]
 
 
 def test_every_registered_scheduler_and_predictor_is_killed():

@@ -23,6 +23,7 @@ from foresail.model.event import (
     Ended,
     EndedBecause,
     Held,
+    JobChanged,
     NodeDown,
     NodeDrained,
     NodeResumed,
@@ -250,7 +251,9 @@ def test_wishes_of_users_and_operators_fold_too(policy, seed):
                 Cancelled(now, submitted[-1]),
                 Ended(now, Outcome(submitted[-1], now - 3.0, now)),
             )
-            if policy != "task_fifo":
+            if policy == "task_fifo" and chance(0.1):
+                events.append(JobChanged(now, other(events[-1].job, random)))
+            if policy != "task_fifo" and not events[-1].job.after:
                 events += at_once[: int(random.choice(4, p=[0.8, 0.1, 0.05, 0.05]))]
         of_jobs = [each for each in (Held, *3 * [Released], Cancelled) if chance(0.15)]
         if len(submitted) > 1:
@@ -258,6 +261,9 @@ def test_wishes_of_users_and_operators_fold_too(policy, seed):
             events += [wish(now, last[random.integers(len(last))]) for wish in of_jobs]
         if submitted and chance(0.1):
             events += [Held(now, submitted[-1]), *[Released(now, submitted[-1])] * int(chance(0.3))]
+        if len(submitted) > 1 and chance(0.3):
+            changing = last[random.integers(len(last))]
+            events.append(JobChanged(now, other(log.fold.history.submitted[changing], random)))
         rarely = (NodeDrained, NodeDown, *3 * [NodeResumed, NodeUp])
         of_nodes = [each for each in rarely if chance(0.06)]
         events += [wish(now, f"n{random.integers(3)}") for wish in of_nodes]
@@ -267,6 +273,16 @@ def test_wishes_of_users_and_operators_fold_too(policy, seed):
     assert len(log.fold.history.past) > 20
     kinds = {each.outcome.ended_because for each in log.fold.history.past}
     assert EndedBecause.CANCELLED in kinds
+
+
+def other(job, random):
+    """The job as somebody might change it."""
+    return replace(
+        job,
+        requested_seconds=float(random.integers(1, 90)),
+        stages=(replace(job.stages[0], tasks=int(random.integers(1, 9))),),
+        name=[None, "lone", "other"][random.integers(3)],
+    )
 
 
 def job_of(submitted, now, random):

@@ -50,6 +50,7 @@ from foresail.model.event import (
     Event,
     Held,
     HistoryOutcome,
+    JobChanged,
     NodeAdded,
     NodeEvent,
     NodeRemoved,
@@ -79,7 +80,14 @@ _KNOWN: Final = (ClockRead, HistoryOutcome)
 _OF_NODES: Final = get_args(
     NodeEvent | Occupied | OperatorEvent | ClusterUnavailable | ClusterAvailable
 )
-_JOBS: Final = ((EstimateExpired,), (Cancelled,), (Submitted,), (Held, Released), (Began,))
+_JOBS: Final = (
+    (EstimateExpired,),
+    (Cancelled,),
+    (Submitted,),
+    (JobChanged,),
+    (Held, Released),
+    (Began,),
+)
 _ENDS_FIRST: Final = _ranked(_KNOWN, (Ended, NotStarted), _OF_NODES, *_JOBS, (Tick,))
 _SUBMISSIONS_FIRST: Final = _ranked(_KNOWN, *_JOBS, (Ended, NotStarted), _OF_NODES, (Tick,))
 
@@ -404,6 +412,8 @@ class Controller:
                 self._unstart(event)
             case Submitted():
                 self._submit(event)
+            case JobChanged():
+                self._change(event)
             case EstimateExpired():
                 self.state.apply(event, self.now)
                 self._correct(unit_of(event))
@@ -458,6 +468,25 @@ class Controller:
             self._tell_reservation(job.job_id, pending.reservation)
         if withdrawn:
             self._withdraw(withdrawn)
+
+    def _change(self, event: JobChanged) -> None:
+        """Let a job be another, and ask anew how long it will run."""
+        job = self.state.changed(event.job, self.now)
+        if job is None:  # it has ended
+            return
+        self.predictor.withdrawn(self.state.submitted_job(job.job_id).job, self.now)
+        pending = self.as_if_submitted(job)
+        units = self.state.change(pending, self.now)
+        if self._log is not None:
+            self._log.predicted(pending)
+        for number, unit in enumerate(units):
+            running = self.state.running[unit]
+            if number == 0:
+                self.predictor.started(job, self.now)
+            if running.expected_end_seconds > self.now:
+                self._wake(running)
+            else:
+                self._correct(unit)
 
     def _reserved(self, pending: PendingJob) -> PendingJob:
         """The job with the answer to its request for a reservation, if it makes one."""

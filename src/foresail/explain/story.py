@@ -27,6 +27,7 @@ from foresail.model.event import (
     Ended,
     EndedBecause,
     Event,
+    JobChanged,
     NotStarted,
     Outcome,
     Submitted,
@@ -296,6 +297,9 @@ class _Teller:
                 later = duration(event.again_after_seconds)
                 said = f"Not started after all: {event.sentence}. It may start again in {later}."
                 return of_part(event, said)
+            case JobChanged(job_id=self._job_id, job=job):
+                self._is_asked = False
+                return f"Changed. {submission_words(job)}"
             case Cancelled(job_id=self._job_id, by=by):
                 return self._of_cancellation(by)
         return None

@@ -20,6 +20,7 @@ from foresail.model.event import (
     Ended,
     Event,
     HistoryOutcome,
+    JobChanged,
     NodeAdded,
     NodeChanged,
     NodeDown,
@@ -194,7 +195,7 @@ class _Known:
                     return False
                 self._new.add(job.job_id)
                 self._waiting.add(job.job_id)
-            case Cancelled(job_id=job_id):
+            case Cancelled(job_id=job_id) | JobChanged(job_id=job_id):
                 return self._is_known(job_id)
             case NodeAdded() | NodeChanged() | NodeRemoved():
                 try:

@@ -219,6 +219,23 @@ class Released:
 
 
 @dataclass(frozen=True, slots=True)
+class JobChanged:
+    """A job is another from now on: its limit, partition, width or name, and what follows of it.
+
+    Who submitted it and when, and what it waits for, are as they were; so are width and partition
+    of one that runs, be it in part. One that has ended stays as it is.
+    """
+
+    time: float
+    job: Job
+
+    @property
+    def job_id(self) -> str:
+        """Return the id of the job."""
+        return self.job.job_id
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryOutcome:
     """An outcome of an earlier run, given to the predictors before this one begins."""
 
@@ -348,7 +365,9 @@ OperatorEvent = NodeDrained | NodeResumed
 """What an operator wishes of a node; the cluster itself knows nothing of it."""
 
 MAKES_ROOM: Final = frozenset(
-    get_args(Ended | NotStarted | Cancelled | Held | Occupied | NodeEvent | OperatorEvent)
+    get_args(
+        Ended | NotStarted | Cancelled | Held | JobChanged | Occupied | NodeEvent | OperatorEvent
+    )
 )
 """What may leave jobs that wait more room than they were promised."""
 
@@ -361,6 +380,7 @@ Event = (
     | Cancelled
     | Held
     | Released
+    | JobChanged
     | HistoryOutcome
     | NodeEvent
     | Occupied

@@ -27,6 +27,7 @@ from foresail.model.event import (
     Event,
     Held,
     HistoryOutcome,
+    JobChanged,
     NodeAdded,
     NodeChanged,
     NodeDown,
@@ -94,6 +95,8 @@ class Compaction:
         self._dependent: dict[str, tuple[EventTaken, Job]] = {}  # submitted after other jobs
         self._recalled = 0
         self._holds = 0
+        self._job_changes = 0
+        self._changing: dict[str, int] = {}  # jobs whose beliefs are to come
         self._node_changes = 0
         self._plan = PlanFold()
         self._last_pass: Decided | None = None
@@ -127,8 +130,12 @@ class Compaction:
             case Instructed(instruction=instruction):
                 self._obey(instruction, line)
             case Predicted(job_id=job_id):
-                again = "belief again", self._attempts.get(job_id)
-                self._put(again if self._has("belief", job_id) else "belief", job_id, line)
+                kind: _Kind = "belief"
+                if job_id in self._changing and self._has("belief", job_id):
+                    kind = "belief of a change", self._changing.pop(job_id)
+                elif self._has("belief", job_id):
+                    kind = "belief again", self._attempts.get(job_id)
+                self._put(kind, job_id, line)
             case Corrected():
                 unit = unit_of(record)
                 self._put(("correction", self._attempts[unit]), unit, line)
@@ -227,6 +234,10 @@ class Compaction:
             ):  # which job is the first in line follows from it
                 self._holds += 1
                 self._put(("hold", self._holds), job_id, line)
+            case JobChanged(job_id=job_id):
+                self._job_changes += 1
+                self._changing[job_id] = self._job_changes
+                self._put(("change", self._job_changes), job_id, line)
             case NodeDrained(node=node) | NodeResumed(node=node):
                 self._put("drain", node, line)
             case ClockRead():

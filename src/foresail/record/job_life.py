@@ -320,6 +320,14 @@ class Dependencies:
             del self._namesakes[job.user, job.name]
         return next(iter(namesakes), None)
 
+    def rename(self, before: Job, after: Job) -> str | None:
+        """Let a job have another name; returns the next of those that had the same before."""
+        if self._namesakes is None or before.name == after.name:
+            return None
+        following = self.leave_namesakes(before)
+        _add_namesake(self._namesakes, after)
+        return following
+
     def unmet(
         self, job: Job, has_begun: Callable[[str], bool]
     ) -> tuple[str, DependencyKind] | None:

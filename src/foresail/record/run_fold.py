@@ -6,6 +6,7 @@ the records, the state is the one that their run was in.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
@@ -22,6 +23,7 @@ from foresail.model.event import (
     Ended,
     Event,
     HistoryOutcome,
+    JobChanged,
     NotStarted,
     Outcome,
     Submitted,
@@ -159,16 +161,16 @@ class RunFold:
         self.remembered_on = cluster
         self._plan = PlanFold()
         self._calls: dict[tuple[object, ...], PredictorCall] = {}
-        self._recalled = 0
+        self._recalled = self._changes = 0
         compared = self._compares_with
         reference = None if compared is None else compared.reference(cluster)
         self.history = JobHistory()
         self._state = State(
             cluster, starts_tasks=starts_tasks, reference=reference, history=self.history
         )
-        self._submitted: dict[str, Job] = {}
+        self._awaited: deque[Submitted | JobChanged] = deque()  # whose beliefs are to come
         self._arriving: PendingJob | None = None
-        self._later: list[Event] = []  # of the step, after one of a job that it brought
+        self._later: list[Event] = []  # of the step, behind one of these jobs
 
     @property
     def state(self) -> State:
@@ -257,8 +259,8 @@ class RunFold:
                 begun = self._state.begin_step(now)
                 self.has_news = self.has_news or begun or not isinstance(event, ClockRead | Tick)
                 self.room_came = self.room_came or type(event) in MAKES_ROOM
-                if self._later or _job_of(event) in self._submitted:
-                    self._later.append(event)  # its belief comes first
+                if self._awaited and not isinstance(event, Submitted | JobChanged):
+                    self._later.append(event)
                 else:
                     self._happen(event, now)
             case Predicted():
@@ -301,8 +303,12 @@ class RunFold:
     def _happen(self, event: Event, now: float) -> None:
         match event:
             case Submitted(job=job):
-                self._submitted[job.job_id] = job
+                self._awaited.append(event)
                 self._calls["asked", job.job_id] = Asked(job, now)
+            case JobChanged(job_id=job_id):
+                is_new = any(each.job.job_id == job_id for each in self._awaited)
+                if is_new or self._state.stage_of(job_id) in _LIVING:
+                    self._awaited.append(event)
             case Ended(outcome=outcome):
                 self._end(outcome, now)
             case Began():
@@ -358,9 +364,14 @@ class RunFold:
     def _believe(self, record: Predicted) -> None:
         """The first belief makes a submitted job one that waits; the latest one replaces it."""
         job_id, state, belief = record.job_id, self._state, belief_of(record)
-        job = self._submitted.pop(job_id, None)
-        if job is not None:
-            self._arriving = PendingJob(job, state.submissions, belief, record.planned_seconds)
+        if self._awaited and self._awaited[0].job.job_id == job_id:
+            event = self._awaited.popleft()
+            known = PendingJob(event.job, state.submissions, belief, record.planned_seconds)
+            if isinstance(event, Submitted):
+                self._arriving = known
+            else:
+                self._change(known, record.time)
+                self._go_on()
         elif state.stage_of(job_id) in _LIVING:  # what followed in the step has not ended it
             first = state.submitted_job(job_id)
             state.believe_again(job_id, first.prediction, belief)
@@ -368,15 +379,31 @@ class RunFold:
             self._calls.pop(key, None)
             self._calls[key] = AskedAgain(first.job, record.time)
 
+    def _change(self, known: PendingJob, now: float) -> None:
+        job_id = known.job.job_id
+        before, job = self._state.submitted_job(job_id).job, self._state.changed(known.job, now)
+        assert job is not None, "it lives"
+        units = self._state.change(replace(known, job=job), now)
+        self._changes += 1
+        self._calls.pop(("asked again", job_id), None)
+        self._calls["changed from", self._changes] = JobWithdrawn(before, now)
+        self._calls["changed to", self._changes] = Asked(job, now)
+        if units:
+            self._calls["changed, and runs", self._changes] = Started(job, now)
+
     def _arrive(self) -> None:
         """Let the job wait whose belief was the last record, and maybe its reservation."""
         if self._arriving is not None:
             pending, self._arriving = self._arriving, None
             self._withdraw(self._state.submit(pending, self.now), self.now)
-            if not self._submitted:
-                later, self._later = self._later, []
-                for event in later:
-                    self._happen(event, self.now)
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Let happen what was behind jobs whose beliefs have come."""
+        if not self._awaited:
+            later, self._later = self._later, []
+            for event in later:
+                self._happen(event, self.now)
 
     def _obey(self, instruction: Instruction, now: float) -> None:
         state = self._state
@@ -392,8 +419,3 @@ class RunFold:
                 state.note_withdrawn(job_id, because)
             case _:
                 state.apply(instruction, now)
-
-
-def _job_of(event: Event) -> str | None:
-    """Return the id of the job that something has happened to; None of a new one, or of none."""
-    return event.outcome.job_id if isinstance(event, Ended) else getattr(event, "job_id", None)

@@ -369,6 +369,64 @@ class State:
                 believed = replaced(self.running[part], prediction=prediction)
                 self.running_roster.put(part, believed)
 
+    def changed(self, job: Job, now: float) -> Job | None:
+        """The job that a living one becomes when it is changed into this; None if it has ended.
+
+        Raises ``ImpossibleTransition`` if there is no such job.
+        """
+        job_id = job.job_id
+        if job_id not in self._living:
+            if job_id in self.ended:
+                return None
+            there, story = JobState.PENDING, self._story(job_id)
+            raise ImpossibleTransition(job_id, now, JobState.ABSENT, there, story)
+        before = self._living[job_id].job
+        same: tuple[str, ...] = ("submit_seconds", "user", "after", "conditions")
+        if job_id in self.running or job_id in self._in_parts:
+            same += ("stages", "partition")
+        return replaced(job, **{name: getattr(before, name) for name in same})
+
+    def change(self, changed: PendingJob, now: float) -> list[Unit]:
+        """Let a job that waits or runs be what it is to be (``changed``), with what it is believed.
+
+        Returns what runs of it, with a first estimate again.
+        """
+        job, job_id = changed.job, changed.job.job_id
+        before = self._living[job_id]
+        living = self._living[job_id] = replaced(
+            before,
+            job=job,
+            prediction=changed.prediction,
+            planned_seconds=changed.planned_seconds,
+        )
+        pending, was_startable = self.pending_job(job_id), job_id in self.startable
+        if self.history is not None:
+            self.history.submitted[job_id] = job
+        if pending is not None:
+            shown = replaced(living, startable=pending.startable, due=pending.due)
+            if job_id in self.waiting_for:
+                self.waiting_for_roster.put(job_id, shown)
+            else:
+                self._leave(job_id)
+                self._put(shown)
+        parts = self._in_parts.get(job_id)
+        units: list[Unit] = [job_id] if parts is None else [*parts.running]
+        units = [unit for unit in units if unit in self.running]
+        for unit in units:
+            running = replaced(self.running[unit], job=job, prediction=changed.prediction)
+            self.running_roster.put(unit, running)
+            self.correct(unit, running.slowdown * changed.planned_seconds, 0)
+        if parts is not None:
+            parts.belief = changed.prediction
+        if self.reference is not None and (was_startable or job_id in self.startable):
+            self.reference.left(job_id, now)
+            if job_id in self.startable:
+                self.reference.entered(self.startable[job_id], now)
+        for each in (job_id, self._dependencies.rename(before.job, job)):
+            if each is not None and each in self.waiting_for:
+                self._settle_dependent(each, now)
+        return units
+
     def start(self, unit: Unit, placement: Placement, now: float) -> RunningJob:
         """Pending to running, with the planned estimate of the runtime there."""
         job_id = job_of(unit)
