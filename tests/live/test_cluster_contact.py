@@ -24,6 +24,7 @@ from foresail.model.event import (
     ClusterUnavailable,
     Ended,
     EndedBecause,
+    Held,
     JobChanged,
     NodeAdded,
     NodeChanged,
@@ -33,6 +34,7 @@ from foresail.model.event import (
     NotStarted,
     Occupied,
     Outcome,
+    Released,
     Submitted,
 )
 from foresail.model.job import Job
@@ -161,6 +163,49 @@ def test_nothing_is_started_while_it_is_away_and_a_job_says_so(tmp_path):
     assert second.controller.state.unavailable
     second.work()
     assert [each.job_id for each in cluster.begun] == ["a"]
+
+
+class WithQueue(Moody):
+    """A cluster in whose queue jobs wait: it notes what it hears of them."""
+
+    capabilities = Capabilities(keeps_queue=True)
+
+    def __init__(self):
+        super().__init__()
+        self.heard = []
+
+    def carry_out(self, each, now):
+        if isinstance(each, Start):
+            super().carry_out(each, now)
+        else:
+            self.heard.append((type(each).__name__, each.job_id))
+
+
+class Wishing(Once):
+    """Its jobs, and behind them what is wished of them."""
+
+    def __init__(self, wishes, *jobs):
+        super().__init__(*jobs)
+        self.wishes = [wish(0.0, job_id) for wish, job_id in wishes]
+
+    def earlier(self, known, now):
+        wished, self.wishes = self.wishes, []
+        return [*super().earlier(known, now), *(replace(each, time=now) for each in wished)]
+
+
+def test_a_cluster_that_keeps_a_queue_hears_what_is_wished_and_who_leaves(tmp_path):
+    """The next driver repeats what holds."""
+    wishes = [(Held, "a"), (Cancelled, "b"), (Held, "d"), (Released, "d")]
+    after_b = replace(job("c"), after=("b",))
+    cluster = WithQueue()
+    source = Wishing(wishes, job("a"), job("b"), after_b, job("d"))
+    daemon(tmp_path, cluster, source, RecordingObserver()).work()
+    assert [each.job_id for each in cluster.begun] == ["d"]
+    said = [("Withdraw", "c"), *((wish.__name__, job_id) for wish, job_id in wishes)]
+    assert cluster.heard == said
+    later = WithQueue()
+    daemon(tmp_path, later, Once(), RecordingObserver()).work()
+    assert later.heard == [("Withdraw", "b"), ("Withdraw", "c"), ("Held", "a")]
 
 
 def test_what_cannot_have_happened_is_left_out_and_said(tmp_path):

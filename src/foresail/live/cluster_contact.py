@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from foresail.model.adapter import Capabilities, ClusterAdapter
+from foresail.model.adapter import Capabilities, ClusterAdapter, Wish
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Start
@@ -51,7 +51,7 @@ class ClusterContact:
         self._adapter = adapter
         self._to_resume: Sequence[Start] | None = None
         self._has_resumed = False
-        self._unsent: deque[Instruction] = deque()
+        self._unsent: deque[Instruction | Wish] = deque()
         self._news: list[Event] = []
         self._pause_seconds = _FIRST_PAUSE_SECONDS
         self._retry_seconds: float | None = None
@@ -87,7 +87,7 @@ class ClusterContact:
         self._to_resume = running
         return self.reports(now)
 
-    def carry_out(self, instruction: Instruction, now: float) -> None:
+    def carry_out(self, instruction: Instruction | Wish, now: float) -> None:
         """Hand over an instruction, or keep it until the cluster is back."""
         self._unsent.append(instruction)
         if not self.is_away:

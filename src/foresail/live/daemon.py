@@ -8,6 +8,7 @@ out what is true from its log and from the cluster.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import select
@@ -25,7 +26,7 @@ from foresail.live.run_clock import MachineClocks, RunClock
 from foresail.live.run_directory import LearnedFile, RunHistory
 from foresail.live.run_log import FollowedLog
 from foresail.live.source import DaemonCommand, EventSource, Observer
-from foresail.model.adapter import ClusterAdapter
+from foresail.model.adapter import ClusterAdapter, Wish
 from foresail.model.changing_nodes import changes_between
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.event import (
@@ -37,6 +38,7 @@ from foresail.model.event import (
     EndedBecause,
     EstimateExpired,
     Event,
+    Held,
     NodeDown,
     NodeRemoved,
     NodeUp,
@@ -120,6 +122,7 @@ class Daemon:
         self._leaving = False
         self._stands_still = False
         self._interrupts = Interrupts()
+        self._wishes: list[Wish] = []  # of the step that comes
 
     @property
     def jobs(self) -> JobHistory:
@@ -209,6 +212,8 @@ class Daemon:
                     self._history.add(now, job, event.outcome)
             for instruction in instructions:
                 self._carry_out(instruction, now)
+            wishes, self._wishes = self._wishes, []
+            self._tell_queue(wishes, now)
             self._say_when_nothing_starts()
         self._observer.refreshed(self.controller, self.jobs)
 
@@ -245,6 +250,20 @@ class Daemon:
                 self._adapter.carry_out(instruction, now)
             case Withdraw(job_id, because):
                 self._observer.withdrawn(self.jobs.submitted[job_id], because)
+                self._tell_queue([instruction], now)
+
+    def _tell_queue(self, news: Iterable[Withdraw | Wish], now: float) -> None:
+        """Let a cluster that keeps a queue hear what becomes of jobs in it."""
+        if self._adapter.capabilities.keeps_queue:
+            for each in news:
+                self._adapter.carry_out(each, now)
+
+    def _from_people(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Yield what the source has, and note which of it the cluster is to hear."""
+        for event in events:
+            if isinstance(event, Wish):
+                self._wishes.append(event)
+            yield event
 
     def _opening(self, now: float) -> tuple[float, list[Event]]:
         """Return the events before this daemon came, and the time by then.
@@ -265,7 +284,8 @@ class Daemon:
         found = [*self._adapter.resume(running, now)]
         self._stop_again(now)
         if not self._adapter.has_resumed():  # what it finds again is reported once it is back
-            events += (*found, *self._source.earlier(self.jobs.submitted, now), Tick(now))
+            earlier = self._source.earlier(self.jobs.submitted, now)
+            events += (*found, *self._from_people(earlier), Tick(now))
             return now, events
         if self.controller.state.unavailable:
             found.insert(0, ClusterAvailable(now))
@@ -275,7 +295,7 @@ class Daemon:
         now = self.clock.advance(not_before=max(ran, default=now))
         reported = self._within_run(found, now, heard)
         events += (*self._nodes_since(reported, now), *reported)
-        events += self._source.earlier(self.jobs.submitted, now)
+        events += self._from_people(self._source.earlier(self.jobs.submitted, now))
         events.append(Tick(now))
         return now, events
 
@@ -308,7 +328,7 @@ class Daemon:
         if self._adapter.has_resumed():
             events = [*self._nodes_since(events, now), *events]
         if self._polled in ready:
-            events += self._source.arrived(now)
+            events += self._from_people(self._source.arrived(now))
             self._poll_source()
         if interrupts.descriptor in ready:
             interrupts.taken()
@@ -422,6 +442,9 @@ class Daemon:
         running = self.controller.running
         for unit in self.controller.state.stopping:
             self._adapter.carry_out(_preempt(running[unit]), now)
+        self._tell_queue(itertools.starmap(Withdraw, self.jobs.withdrawn.items()), now)
+        held = self.controller.state.held.items()
+        self._tell_queue([Held(now, job_id, by) for job_id, by in held], now)
 
     def _stop_all(self, now: float) -> None:
         """Have the cluster stop what runs, if it can; that is the user's wish, not a decision."""

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Preempt, Start
 from foresail.model.errors import InputError
-from foresail.model.event import Began, Event, HistoryOutcome, NodeChange, NotStarted
+from foresail.model.event import (
+    Began,
+    Cancelled,
+    Event,
+    Held,
+    HistoryOutcome,
+    JobChanged,
+    NodeChange,
+    NotStarted,
+    Released,
+)
+
+Wish: TypeAlias = Cancelled | Held | Released | JobChanged
+"""What people wish of a job: it waits, or what runs of it was not started here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +43,8 @@ class Capabilities:
         A start may not be carried out, which is reported.
     begins_jobs
         Jobs may begin, or hold nodes, that were not instructed to.
+    keeps_queue
+        Jobs wait in a queue of the cluster, which hears what is wished of them.
     """
 
     places: bool = False
@@ -38,8 +53,9 @@ class Capabilities:
     starts_tasks: bool = False
     refuses_starts: bool = False
     begins_jobs: bool = False
+    keeps_queue: bool = False
 
-    def require(self, instruction: Instruction) -> None:
+    def require(self, instruction: Instruction | Wish) -> None:
         """Refuse an instruction that takes what was not declared.
 
         Raises ``InputError`` if it does.
@@ -87,13 +103,15 @@ class ClusterAdapter(Protocol):
         up; that ``cluster`` has others than the log is for the driver to see.
         """
 
-    def carry_out(self, instruction: Instruction, now: float) -> None:
+    def carry_out(self, instruction: Instruction | Wish, now: float) -> None:
         """Do what is instructed, once: a start is known by its job and its attempt.
 
         One that was carried out before changes nothing; what an earlier driver started (and has
         lost its log of) does not start again, and its end is reported. A preemption of an attempt
         that does not run changes nothing. Times to report at (``WakeAt``, ``TickAt``) are for the
-        cluster only where it keeps the clock.
+        cluster only where it keeps the clock; wishes, and withdrawals, only where it keeps a queue.
+        One of a job that it does not know, or that is as wished, changes nothing: a driver that
+        comes after another one repeats which jobs are withdrawn and which are held.
 
         Raises ``InputError`` if that takes what its capabilities do not declare.
         """

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from foresail.model.adapter import Capabilities
+from foresail.model.adapter import Capabilities, Wish
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.containers import quickly_made
@@ -193,7 +193,7 @@ class SimulatedCluster:
             self.carry_out(start, now)
         return [NodeDown(now, node) for node in sorted(self._room.down)]
 
-    def carry_out(self, instruction: Instruction, now: float) -> None:
+    def carry_out(self, instruction: Instruction | Wish, now: float) -> None:
         """Start or stop an allocation; the rest is not a cluster's to do."""
         if isinstance(instruction, Start):
             self.start(instruction.allocation, instruction.placement, now)
