@@ -17,7 +17,7 @@ def told(low, median, high, submitted=0.0):
     starts = np.array([[low], [median], [high]])
     ends = starts + np.array([[10.0], [20.0], [30.0]])
     columns = np.zeros(1), np.full(1, np.nan), -np.ones(1), np.full(1, submitted)
-    return WaitingForecasts({"job": 0}, starts, ends, *columns)
+    return WaitingForecasts({"job": 0}, starts, ends, starts, *columns)
 
 
 def asked(made, low, median, high, seconds, has_started=True, submitted=None):

@@ -80,7 +80,7 @@ def forecaster(monkeypatch, seconds, jobs):
         count, places = len(jobs), outlook.waiting.jobs.places
         starts = np.repeat([[SOON.low], [SOON.median], [SOON.high]], count, axis=1)
         shares = np.zeros(count), np.full(count, np.nan), np.full(count, -1.0), np.zeros(count)
-        waiting = WaitingForecasts(places, starts, starts, *shares)
+        waiting = WaitingForecasts(places, starts, starts, starts, *shares)
         return Forecasts(outlook, waiting, waiting, {}, frozenset(), {})
 
     monkeypatch.setattr(module, "drawn_forecasts", drawn)
@@ -264,7 +264,7 @@ def test_who_waits_no_more_is_not_in_the_plan():
         unknown=(),
         doubt=lambda job_id: None,
         soonest={job_id: Job.gang(job_id, 0.0, 1) for job_id in "12"},
-        waiting=dict.fromkeys("12", WaitingForecast(SOON, SOON, 0.0, None)),
+        waiting=dict.fromkeys("12", WaitingForecast(SOON, SOON, SOON, 0.0, None)),
     )
 
     async def latest(waiting):

@@ -145,9 +145,8 @@ def test_jobs_are_listed_in_pages(store):
 def forecast_row(job_id, made, kind=ForecastKind.SUBMISSION, low=10.0):
     """A forecast of so many seconds on, which was drawn a little narrower."""
     drawn = made + low + 2.0, made + low + 9.0, made + low + 15.0
-    return ForecastRow(
-        job_id, made, kind, 7, made + low, made + low + 10.0, made + low + 20.0, *drawn
-    )
+    start, end = (made + low, made + low + 10.0, made + low + 20.0), (made + 25.0, made + 40.0)
+    return ForecastRow(job_id, made, kind, 7, *start, *drawn, False, *end)
 
 
 def test_forecasts_are_judged_by_what_came_about(store):
@@ -181,6 +180,8 @@ def test_forecasts_are_judged_by_what_came_about(store):
     assert starts == Judged(4, 1, 0)
     assert by_horizon[:3] == [Judged(4, 1, 0), Judged(1, 0, 1), Judged()]
     assert store.judged_runtimes() == Judged(2, 1, 1)
+    assert store.judged_ends(39.0) == Judged(2, 1, 1)
+    assert store.judged_ends(41.0) == Judged(3, 1, 1)
     starts_and_ends = store.use(20.0, 10.0, 2)
     assert [[(each.number, each.jobs) for each in some] for some in starts_and_ends] == [
         [(2, 2)],
@@ -231,13 +232,14 @@ def test_tables_are_as_they_are_declared_whatever_version_has_made_them(opening)
     assert differences(store) == []
     with store.database.reading() as connection:
         kept = connection.execute(select(FORECASTS)).one()
-    assert kept == ("1", 1.0, "submission", 0, 2.0, 3.0, 4.0, 2.5, 3.0, 3.5, False)
+    assert kept == ("1", 1.0, "submission", 0, 2.0, 3.0, 4.0, 2.5, 3.0, 3.5, False, None, None)
     with store.database.reading() as connection:
         subjects = connection.scalars(select(RECORDS.c.about).order_by(RECORDS.c.number))
         assert subjects.all() == ["7", ""]
     assert store.identity
     with store.database.engine.begin() as connection:
-        connection.execute(text("ALTER TABLE start_forecasts DROP COLUMN stood_in"))
+        for name in ("stood_in", "end_low_seconds", "end_high_seconds"):
+            connection.execute(text(f"ALTER TABLE start_forecasts DROP COLUMN {name}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0005'"))
     store.close()
     store = opening()

@@ -58,8 +58,8 @@ class WaitingForecast:
 
     Parameters
     ----------
-    start, end
-        When it starts and ends.
+    start, end, runtime
+        When it starts and ends, and how long it runs (seconds).
     never
         Share of futures in which it does not start.
     misses
@@ -68,6 +68,7 @@ class WaitingForecast:
 
     start: Range
     end: Range
+    runtime: Range
     never: float
     misses: float | None
 
@@ -75,10 +76,10 @@ class WaitingForecast:
 class WaitingForecasts(Mapping[str, WaitingForecast]):
     """Forecasts of jobs by id, of which there may be many: each is made when it is asked for.
 
-    To be read by others, a column for each job: ``starts`` and ``ends`` have the three quantiles
-    of a ``Range``, ``never`` and ``misses`` a share, that of misses nan without a deadline;
-    ``causes`` has the number of the running job on whose end most of what is open of the start
-    depends, _NOBODY where there is none; ``submitted`` when the job came.
+    To be read by others, a column for each job: ``starts``, ``ends`` and ``runtimes`` have the
+    three quantiles of a ``Range``, ``never`` and ``misses`` a share, that of misses nan without a
+    deadline; ``causes`` has the number of the running job on whose end most of what is open of the
+    start depends, _NOBODY where there is none; ``submitted`` when the job came.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class WaitingForecasts(Mapping[str, WaitingForecast]):
         places: Mapping[str, int],
         starts: Floats,
         ends: Floats,
+        runtimes: Floats,
         never: Floats,
         misses: Floats,
         causes: Floats,
@@ -93,14 +95,14 @@ class WaitingForecasts(Mapping[str, WaitingForecast]):
     ) -> None:
         self.places, self.starts, self.ends, self.causes = places, starts, ends, causes
         self.never, self.misses, self.submitted = never, misses, submitted
+        self.runtimes = runtimes
 
     def __getitem__(self, job_id: str) -> WaitingForecast:
         at = self.places[job_id]
-        start, end = Range(*self.starts[:, at].tolist()), Range(*self.ends[:, at].tolist())
-        misses = self.misses.item(at)
-        return WaitingForecast(
-            start, end, self.never.item(at), None if math.isnan(misses) else misses
-        )
+        tables = self.starts, self.ends, self.runtimes
+        start, end, runtime = (Range(*table[:, at].tolist()) for table in tables)
+        never, misses = self.never.item(at), self.misses.item(at)
+        return WaitingForecast(start, end, runtime, never, None if math.isnan(misses) else misses)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.places)
@@ -187,7 +189,7 @@ def forecast_waiting(
         Draws the runtimes.
     """
     jobs, held = outlook.waiting.jobs, len(outlook.held)
-    columns = [np.full((len(LEVELS), held), math.inf)] * 2 + [
+    columns = [np.full((len(LEVELS), held), math.inf)] * 3 + [
         np.ones(held),
         np.full(held, math.nan),
         np.full(held, _NOBODY),
@@ -231,6 +233,7 @@ def _forecast_columns(
     """Return the futures of the waiting jobs, as ``WaitingForecasts`` has them."""
     jobs = outlook.waiting.jobs
     lasting = np.minimum(lasting, jobs.limits)
+    runtimes = _quantiles(lasting)
     running_ends = _running_ends(outlook.running, running)
     if outlook.losses:
         widths = jobs.cpus
@@ -246,7 +249,7 @@ def _forecast_columns(
     misses = np.where(np.isnan(due), math.nan, (ends > due).mean(axis=0))
     never = np.isinf(starts).mean(axis=0)
     causes = width_causes(starts - outlook.now, running_ends - outlook.now)
-    return _quantiles(starts), _quantiles(ends), never, misses, causes
+    return _quantiles(starts), _quantiles(ends), runtimes, never, misses, causes
 
 
 def _lost_seconds(lasting: Floats, rates: Floats, random: np.random.Generator) -> Floats:

@@ -145,11 +145,12 @@ def forecast_in_run(
         )
         spans.append(_span(fork, outcomes, job_id))
     times = np.array(spans)
-    start, end = ranges_of(times)
+    start, end, runtime = ranges_of(np.column_stack((times, drawn[job_id])))
     deadline = pending.job.deadline_seconds
     return WaitingForecast(
         start,
         end,
+        runtime,
         float(np.isinf(times[:, 0]).mean()),
         None if deadline is None else float((times[:, 1] > deadline).mean()),
     )

@@ -143,7 +143,7 @@ class StartCalibration:
         starts[:, known] = [made_seconds + _seconds(each) for each in found]
         ends[:, known] += starts[:, known] - moved
         ends[:, known] = np.maximum.accumulate(ends[:, known], axis=0)
-        columns = drawn.never, drawn.misses, drawn.causes, drawn.submitted
+        columns = drawn.runtimes, drawn.never, drawn.misses, drawn.causes, drawn.submitted
         return WaitingForecasts(drawn.places, starts, ends, *columns)
 
     def _points(self, waiting: int, passed: float) -> Floats:

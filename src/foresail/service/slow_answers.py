@@ -221,6 +221,7 @@ class Overview:
         self.by_reason = Lately(lambda: _count_reasons(snapshots), FRESH_SECONDS)
         """How many jobs are in each state, and wait for which reason."""
         self.judged_runtimes = Lately(lambda: slowly(store.judged_runtimes), FRESH_SECONDS)
+        self.judged_ends = Lately(lambda: slowly(store.judged_ends, now()), FRESH_SECONDS)
         self.judged_starts = Lately(lambda: slowly(store.judged_forecasts, now()), FRESH_SECONDS)
         """How well past ranges have held."""
         self._uses: dict[tuple[float, int], Lately[UseOverTime]] = {}
@@ -647,7 +648,8 @@ def _due_rows(made: Forecasts, kept: Mapping[str, float]) -> Iterator[list[Forec
     ends = np.isfinite(made.waiting.starts[-1, : len(jobs)])
     due = np.flatnonzero((_due_seconds(jobs, kept) <= now) & ends)
     for some in np.split(due, range(_ROWS_AT_ONCE, len(due), _ROWS_AT_ONCE)):
-        starts = np.concatenate((made.waiting.starts[:, some], made.drawn.starts[:, some]))
+        starts = made.waiting.starts[:, some], made.drawn.starts[:, some]
+        ranges = np.concatenate((*starts, made.waiting.ends[::2, some]))
         ids = [jobs.pending[at].job.job_id for at in some.tolist()]
         yield [
             ForecastRow(
@@ -657,10 +659,11 @@ def _due_rows(made: Forecasts, kept: Mapping[str, float]) -> Iterator[list[Forec
                 len(made.waiting),
                 *(low, median, high),
                 *(drawn_low, drawn_median, drawn_high),
-                stood_in=made.stand_in is not None,
+                made.stand_in is not None,
+                *of_end,
             )
-            for job_id, low, median, high, drawn_low, drawn_median, drawn_high in zip(
-                ids, *starts.tolist(), strict=True
+            for job_id, low, median, high, drawn_low, drawn_median, drawn_high, *of_end in zip(
+                ids, *ranges.tolist(), strict=True
             )
         ]
 

@@ -74,6 +74,7 @@ class ForecastAnswer(BaseModel):
     )
     start: RangeAnswer | None = Field(default=None, description="Null for a job that runs.")
     end: RangeAnswer
+    runtime: RangeAnswer | None = Field(default=None, description="Seconds, of one that waits.")
     never: float | None = Field(
         default=None, description="Share of futures in which it never starts."
     )
@@ -189,6 +190,7 @@ class PredictionsAnswer(BaseModel):
 
     runtimes: JudgedAnswer
     starts: JudgedAnswer = Field(description="As forecast when jobs were submitted.")
+    ends: JudgedAnswer = Field(description="The same of ends.")
     starts_by_horizon: list[HorizonAnswer] = Field(
         description="As forecast then and at each doubling of their wait."
     )

@@ -15,7 +15,6 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from foresail.control.loop import Controller
-from foresail.explain.forecast import LEVELS, Range
 from foresail.explain.reason_words import reason_words
 from foresail.explain.start_words import UNKNOWN, chance_by, range_words
 from foresail.live.command_job import CommandJob
@@ -197,6 +196,7 @@ async def predictions(caller: AnyCaller, parts: Parts) -> PredictionsAnswer:  # 
     return PredictionsAnswer(
         runtimes=JudgedAnswer(**_judged(await parts.overview.judged_runtimes.get())),
         starts=JudgedAnswer(**_judged(starts)),
+        ends=JudgedAnswer(**_judged(await parts.overview.judged_ends.get())),
         starts_by_horizon=[
             HorizonAnswer(**_judged(each), below_seconds=None if math.isinf(most) else most)
             for most, each in zip(HORIZONS_SECONDS, by_horizon, strict=True)
@@ -228,6 +228,9 @@ def forecast_answer(
         chances=_chances(start, found.never, now, before) if is_known else None,
         start=start,
         end=RangeAnswer.from_quantiles(found.end),
+        runtime=None
+        if math.isinf(found.runtime.median)
+        else RangeAnswer.from_quantiles(found.runtime),
         never=found.never,
         misses=found.misses,
     )
@@ -355,11 +358,10 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
     runs = sorted(snapshot.running, key=lambda each: ends[each.job.job_id].end.median)
     before = [] if forecasts is None or place is None else queue[: min(place, _MOST_ROWS)]
     reason = standing.reason
+    ahead = None if forecasts is None else forecast_answer(forecasts, job_id)
     free = sum(room.cpus for room in snapshot.free.values())
-    command, belief, enough = CommandJob.from_json(row["command"]), None, math.inf
-    if standing.pending is not None:  # as the daemon knows it, be that in the store or not yet
-        told = (standing.pending.prediction.quantile(level) for level in LEVELS)
-        belief = RangeAnswer.from_quantiles(Range(*told))
+    command, enough = CommandJob.from_json(row["command"]), math.inf
+    if standing.pending is not None:
         needed = await parts.forecaster.needed_seconds(standing.pending.job, parts.now())
         enough = float(np.quantile(needed, 1.0 - _RISK))
     return WaitAnswer(
@@ -377,8 +379,8 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
             for each in before
             if forecasts is not None
         ],
-        forecast=None if forecasts is None else forecast_answer(forecasts, job_id),
-        belief=belief,
+        forecast=ahead,
+        belief=None if ahead is None else ahead.runtime,
         requested_seconds=command.requested_seconds,
         helps=[
             *_plain_helps(job_id, reason),

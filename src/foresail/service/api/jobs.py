@@ -398,21 +398,21 @@ def _job(
 ) -> answers.JobAnswer:
     """Return a job as it stands; ``busy`` is why the daemon starts nothing now, if it does not."""
     job_id, ahead = row["job_id"], dict[str, Any]()
+    believed = tuple(row[f"{which}_seconds"] for which in ("low", "median", "high"))
+    stated = None if believed[1] is None else answers.RangeAnswer.from_quantiles(Range(*believed))
     if forecasts is not None and _waits(row):
-        ahead["forecast"] = forecast_answer(forecasts, job_id)
+        ahead["forecast"] = forecast = forecast_answer(forecasts, job_id)
+        stated = stated if forecast is None else forecast.runtime or stated
     if snapshot is not None and _waits(row):
         ahead["reason"] = reasons.get(job_id)
         ahead["planned_start_seconds"] = snapshot.plan.get(job_id)
     asked = _of_command(CommandJob.from_json(row["command"]), row["submit_seconds"])
     if busy and row["state"] == "pending":
         asked["warnings"] = (*asked["warnings"], busy)
-    believed = tuple(row[f"{which}_seconds"] for which in ("low", "median", "high"))
     return answers.JobAnswer(
         **{name: row[name] for name in _AS_STORED},
         **asked,
         **ahead,
-        belief=None
-        if believed[1] is None
-        else answers.RangeAnswer.from_quantiles(Range(*believed)),
+        belief=stated,
         now_seconds=now,
     )

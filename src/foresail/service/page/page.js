@@ -200,7 +200,8 @@ async function showUsage() {
 
 async function showTrust() {
   const told = await ask("/v1/predictions");
-  const rows = [["Runtimes, before they were known", told.runtimes], ["Starts, as forecast at submission", told.starts]];
+  const rows = [["Runtimes, before they were known", told.runtimes], ["Starts, as forecast at submission", told.starts],
+    ["Ends, as forecast at submission", told.ends]];
   let from = 0;
   for (const each of told.starts_by_horizon) {
     const to = each.below_seconds;

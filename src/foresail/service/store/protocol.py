@@ -123,11 +123,12 @@ FORECASTS: Final = Table(
     *_floats("low_seconds median_seconds high_seconds"),
     *_floats("drawn_low_seconds drawn_median_seconds drawn_high_seconds"),
     *_columns(Boolean, "stood_in", server_default=false()),
+    *_floats("end_low_seconds end_high_seconds", nullable=True),
 )
 """Forecasts of each job's start, of ``kind`` ``submission`` when it came, ``waiting`` at each
 doubling of its wait, ``unknown`` where too little was known then: quantiles (10, 50, 90 %) in Unix
-seconds, and these as they were drawn, before they were corrected; how many jobs waited; and if a
-simpler rule stood in for the policy's own."""
+seconds, and these as they were drawn, before they were corrected; how many jobs waited; if a
+simpler rule stood in for the policy's own; and the quantiles (10, 90 %) of its end."""
 
 SAMPLES: Final = Table(
     "samples",
@@ -185,7 +186,7 @@ AUDIT: Final = Table(
 """What was done to tokens and to the policy, and who was refused."""
 
 
-LATEST: Final = "0006"
+LATEST: Final = "0007"
 """The version that this Foresail reads and writes."""
 
 _VERSIONS: Final = Table(
@@ -286,18 +287,27 @@ def _add_later_forecasts(connection: Connection) -> None:
     ranges = "low_seconds, median_seconds, high_seconds"
     connection.exec_driver_sql(
         f"INSERT INTO {FORECASTS.name} SELECT job_id, made_seconds, 'submission', 0, {ranges}, "
-        "drawn_low_seconds, median_seconds, drawn_high_seconds, FALSE FROM forecasts"
+        "drawn_low_seconds, median_seconds, drawn_high_seconds, FALSE, NULL, NULL FROM forecasts"
     )
     connection.exec_driver_sql("DROP TABLE forecasts")
 
 
 def _add_stand_ins(connection: Connection) -> None:
-    """Let forecasts say if a simpler rule stood in; tables that were just made have the column."""
+    """Let forecasts say if a simpler rule stood in."""
+    _add_to_forecasts(connection, "stood_in BOOLEAN NOT NULL DEFAULT FALSE")
+
+
+def _add_ends(connection: Connection) -> None:
+    """Keep forecasts of ends."""
+    for name in ("end_low_seconds", "end_high_seconds"):
+        _add_to_forecasts(connection, f"{name} FLOAT")
+
+
+def _add_to_forecasts(connection: Connection, column: str) -> None:
+    """Add a column, which tables that were just made have."""
     columns = inspect(connection).get_columns(FORECASTS.name)
-    if not any(each["name"] == "stood_in" for each in columns):
-        connection.exec_driver_sql(
-            f"ALTER TABLE {FORECASTS.name} ADD COLUMN stood_in BOOLEAN NOT NULL DEFAULT FALSE"
-        )
+    if column.split()[0] not in {each["name"] for each in columns}:
+        connection.exec_driver_sql(f"ALTER TABLE {FORECASTS.name} ADD COLUMN {column}")
 
 
 _CHANGES: Final[Mapping[str, Callable[[Connection], None]]] = MappingProxyType(
@@ -307,6 +317,7 @@ _CHANGES: Final[Mapping[str, Callable[[Connection], None]]] = MappingProxyType(
         "0003": _add_records_left,
         "0004": _add_later_forecasts,
         "0005": _add_stand_ins,
+        "0006": _add_ends,
     }
 )
 """By version: what makes the next one of it."""
@@ -458,7 +469,8 @@ class ForecastRow:
     """Forecast of a start: Unix seconds at 10, 50 and 90 %, as of ``made_seconds``.
 
     The ``drawn`` ones are those before it was corrected; ``waiting`` is how many jobs waited;
-    ``stood_in``: a simpler rule than the policy's own started jobs in the futures.
+    ``stood_in``: a simpler rule than the policy's own started jobs in the futures. Of the end are
+    the 10 and 90 %; none are known of old ones.
     """
 
     job_id: str
@@ -472,6 +484,8 @@ class ForecastRow:
     drawn_median_seconds: float
     drawn_high_seconds: float
     stood_in: bool = False
+    end_low_seconds: float | None = None
+    end_high_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -414,6 +414,20 @@ class SqlStore:
             [by_horizon.get(number, none) for number in range(len(HORIZONS_SECONDS))],
         )
 
+    def judged_ends(self, now: float) -> Judged:
+        """Compare ranges of ends at submission with when jobs have ended, or should have."""
+        stated, end = FORECASTS.c, func.coalesce(JOBS.c.end_seconds, now)
+        has_ended = JOBS.c.state.in_(("completed", "failed", "limit")) & (JOBS.c.attempt == 1)
+        lasts = JOBS.c.end_seconds.is_(None) & (JOBS.c.attempt <= 1) & (JOBS.c.state != "held")
+        came_about = has_ended | (lasts & (end > stated.end_high_seconds))
+        came_about &= stated.end_low_seconds.is_not(None)
+        found = self._judged(
+            *(end, stated.end_low_seconds, stated.end_high_seconds),
+            JOBS.join(FORECASTS, _OF_FORECAST),
+            came_about & (stated.kind == ForecastKind.SUBMISSION),
+        )
+        return found.get(0, Judged())
+
     def judged_runtimes(self) -> Judged:
         """Compare believed runtimes with those of jobs that have completed."""
         found = self._judged(
