@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -292,32 +293,24 @@ def _add_later_forecasts(connection: Connection) -> None:
     connection.exec_driver_sql("DROP TABLE forecasts")
 
 
-def _add_stand_ins(connection: Connection) -> None:
-    """Let forecasts say if a simpler rule stood in."""
-    _add_to_forecasts(connection, "stood_in BOOLEAN NOT NULL DEFAULT FALSE")
+def _add_to_forecasts(connection: Connection, *, columns: str) -> None:
+    """Add columns, which tables that were just made have."""
+    known = {each["name"] for each in inspect(connection).get_columns(FORECASTS.name)}
+    for column in columns.split(", "):
+        if column.split()[0] not in known:
+            connection.exec_driver_sql(f"ALTER TABLE {FORECASTS.name} ADD COLUMN {column}")
 
 
-def _add_ends(connection: Connection) -> None:
-    """Keep forecasts of ends."""
-    for name in ("end_low_seconds", "end_high_seconds"):
-        _add_to_forecasts(connection, f"{name} FLOAT")
-
-
-def _add_to_forecasts(connection: Connection, column: str) -> None:
-    """Add a column, which tables that were just made have."""
-    columns = inspect(connection).get_columns(FORECASTS.name)
-    if column.split()[0] not in {each["name"] for each in columns}:
-        connection.exec_driver_sql(f"ALTER TABLE {FORECASTS.name} ADD COLUMN {column}")
-
-
+_STAND_INS: Final = "stood_in BOOLEAN NOT NULL DEFAULT FALSE"
+_ENDS: Final = "end_low_seconds FLOAT, end_high_seconds FLOAT"
 _CHANGES: Final[Mapping[str, Callable[[Connection], None]]] = MappingProxyType(
     {
         "0001": _add_identity_and_room,
         "0002": _add_subjects,
         "0003": _add_records_left,
         "0004": _add_later_forecasts,
-        "0005": _add_stand_ins,
-        "0006": _add_ends,
+        "0005": partial(_add_to_forecasts, columns=_STAND_INS),
+        "0006": partial(_add_to_forecasts, columns=_ENDS),
     }
 )
 """By version: what makes the next one of it."""
