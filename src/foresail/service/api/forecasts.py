@@ -15,6 +15,7 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from foresail.control.loop import Controller
+from foresail.explain.forecast import Range
 from foresail.explain.reason_words import reason_words
 from foresail.explain.start_words import UNKNOWN, chance_by, range_words
 from foresail.live.command_job import CommandJob
