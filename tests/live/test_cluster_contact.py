@@ -308,3 +308,12 @@ def test_much_of_a_job_can_be_reported_at_once(events, running):
     controller, kept = after(events)
     assert kept == events
     assert [*controller.running] == [*running]
+
+
+def test_what_is_new_and_has_begun_waits_for_nothing():
+    """Though what it was to follow has not completed: the cluster has let it begin."""
+    follows = replace(job("n"), after=("w",))
+    events = [Cancelled(1.0, "w"), Submitted(1.0, follows), Began(1.0, "n", 1, ALL, 1.0)]
+    controller, kept = after(events)
+    assert [*controller.running] == ["r", "n"]
+    assert [type(each) for each in kept] == [type(each) for each in events]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from foresail.model.adapter import Capabilities, ClusterAdapter, Wish
@@ -32,6 +33,7 @@ from foresail.model.event import (
     Unit,
     unit_of,
 )
+from foresail.model.job import Job
 from foresail.record.job_life import JobState
 from foresail.record.state import State
 
@@ -151,12 +153,21 @@ def what_can_be(
     events: Iterable[Event], state: State, note: Callable[[str], None]
 ) -> Iterator[Event]:
     """Yield those of a cluster's reports, in order, that can have happened; the rest is noted."""
-    known = _Known(state)
-    for event in events:
-        if known.can_be(event):
-            yield event
-        else:
+    known, reported = _Known(state), [*events]
+    begun = {each.job_id for each in reported if isinstance(each, Began)}
+    for event in reported:
+        if not known.can_be(event):
             note(f"the cluster reports what cannot have happened, which is left out: {event}")
+        elif isinstance(event, Submitted) and event.job.job_id in begun:
+            yield replace(event, job=_of_nothing_more(event.job))
+        else:
+            yield event
+
+
+def _of_nothing_more(job: Job) -> Job:
+    """The job without what it waited for: it has begun."""
+    conditions = job.conditions
+    return replace(job, after=(), conditions=conditions and replace(conditions, dependencies=()))
 
 
 class _Known:
