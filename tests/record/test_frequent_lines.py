@@ -7,12 +7,13 @@ import json
 import pytest
 
 from foresail.model.cluster import Resources
+from foresail.model.decision import AlikeReasons, ReasonCode
 from foresail.model.errors import InputError
 from foresail.model.event import Submitted
 from foresail.model.job import DeadlineValue, Job, Stage, StartConditions
 from foresail.record import log_text
 from foresail.record.log_text import frequent_record, parse_record, record_line
-from foresail.record.records import EventTaken, Predicted
+from foresail.record.records import EventTaken, Predicted, ReasonsChanged
 
 STAGES = (Stage(2, Resources(1.0, 5.0), "first"), Stage(1, Resources(2.0), "last", ("first",)))
 FREQUENT = [
@@ -20,6 +21,12 @@ FREQUENT = [
     EventTaken(1, 3, Submitted(3, Job("2", 3, STAGES, user='"ü', after=("1",)))),
     Predicted(1, 2.5, "1", 30.0, 10.0, 20.0, 60.0, 60.0),
     Predicted(1, 2.5, "1", 30, 10.0, 20.0, 60.0, 60.0, (1.0, 2, 3.5)),
+    ReasonsChanged(
+        1, 2.5, AlikeReasons(ReasonCode.NO_ROOM, ("1", "2"), {"cpus": 4.0, "free": 0.0})
+    ),
+    ReasonsChanged(
+        1, 2.5, AlikeReasons(ReasonCode.HELD, ("1",), {}, {"by": ("ann",), "x": (1.0,)})
+    ),
 ]
 UNUSUAL = [
     EventTaken(1, 2.5, Submitted(2.5, Job("3", 2.5, STAGES, attributes={"a": "b"}))),
@@ -51,7 +58,7 @@ def _spoilt():
     for record in FREQUENT:
         whole = json.loads(record_line(record))
         of_event = whole.get("event", {})
-        for where in (whole, of_event, of_event.get("job", {})):
+        for where in (whole, of_event, of_event.get("job", {}), whole.get("reasons", {})):
             for name in (*where, "another"):
                 kept = where.pop(name, None)
                 yield json.dumps(whole)

@@ -1,6 +1,6 @@
 """The event log: records as lines of JSON, and back; where they are kept; its clock.
 
-What is read is checked with pydantic. Submissions and beliefs, of which most of a long log
+What is read is checked with pydantic. Submissions, beliefs and reasons, of which most of a long log
 consists, are read in a fifth of the time where they are just as they are written.
 """
 
@@ -41,7 +41,14 @@ from foresail.model.job import DeadlineValue, DecayingValue, Job, JobSize, Stage
 from foresail.model.preference import PlacementOption, Preference
 from foresail.record import records
 from foresail.record.beliefs import shared_belief
-from foresail.record.records import Committed, EventTaken, Manifest, Predicted, Record
+from foresail.record.records import (
+    Committed,
+    EventTaken,
+    Manifest,
+    Predicted,
+    ReasonsChanged,
+    Record,
+)
 
 NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -93,19 +100,41 @@ class _Predicted(_Exactly, tag_field="kind", tag="prediction"):
     belief: msgspec.Raw = _NOTHING
 
 
-_decoded: Final = msgspec.json.Decoder(_Event | _Predicted).decode
+class _Alike(_Exactly):
+    code: ReasonCode
+    job_ids: tuple[str, ...]
+    numbers: dict[str, float | str] = {}
+    by_job: dict[str, tuple[float | str, ...]] = {}
+
+
+class _Reasons(_Exactly, tag_field="kind", tag="reasons"):
+    step: int
+    time: float
+    reasons: _Alike
+
+
+_decoded: Final = msgspec.json.Decoder(_Event | _Predicted | _Reasons).decode
 _kept: Final = lru_cache(maxsize=4_096)(msgspec.json.Decoder(tuple[float, ...]).decode)
 _staged: Final = lru_cache(maxsize=4_096)(msgspec.json.Decoder(tuple[Stage, ...]).decode)
 """Of the same text one value, which is found sooner than one that is read and compared."""
 
 
-def frequent_record(line: str) -> EventTaken | Predicted | None:
+def frequent_record(line: str) -> EventTaken | Predicted | ReasonsChanged | None:
     """The record of a line; None if it is not one of these, or anything about it is unusual."""
     try:
         found = _decoded(line)
-        return _prediction(found) if type(found) is _Predicted else _submission(found)
+        kind = type(found)
+        if kind is _Predicted:
+            return _prediction(found)
+        return _submission(found) if kind is _Event else _reasons(found)
     except (msgspec.MsgspecError, UnicodeError):
         return None
+
+
+def _reasons(found: _Reasons) -> ReasonsChanged:
+    told = found.reasons
+    alike = AlikeReasons(told.code, told.job_ids, told.numbers, told.by_job)
+    return ReasonsChanged(found.step, found.time, alike)
 
 
 def _prediction(found: _Predicted) -> Predicted:
@@ -265,7 +294,7 @@ def parse_record(line: str, source: object, number: int) -> Record:
         for field, types in _TYPES.items():
             if field in plain:
                 plain[field] = _typed(plain[field], types)
-        if kind is records.ReasonsChanged:
+        if kind is ReasonsChanged:
             plain["reasons"] = _AlikeFields.model_validate(plain["reasons"]).reasons()
         return _checked(kind, plain)  # type: ignore[no-any-return] # it is one of _KINDS
     except (ValueError, KeyError, TypeError, AttributeError) as error:
