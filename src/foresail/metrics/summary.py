@@ -328,7 +328,7 @@ def fairness(schedule: Schedule) -> Fairness:
 
 
 @dataclass(frozen=True)
-class _Waits:
+class _WaitMetrics:
     """Waits of the jobs of a schedule (``foresail.metrics.jobs``, ``usage``)."""
 
     policy: str
@@ -379,7 +379,7 @@ class _Predictions:
 
 
 @dataclass(frozen=True)
-class Summary(DeadlineMetrics, _Predictions, Fairness, _Waits):
+class Summary(DeadlineMetrics, _Predictions, Fairness, _WaitMetrics):
     """One schedule's metrics, the last base's first; what the schedule does not give is NaN.
 
     Shares are of one. The last four are against a baseline, where there is one, over

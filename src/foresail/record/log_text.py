@@ -100,20 +100,20 @@ class _Predicted(_Exactly, tag_field="kind", tag="prediction"):
     belief: msgspec.Raw = _NOTHING
 
 
-class _Alike(_Exactly):
+class _AlikeReasons(_Exactly):
     code: ReasonCode
     job_ids: tuple[str, ...]
     numbers: dict[str, float | str] = {}
     by_job: dict[str, tuple[float | str, ...]] = {}
 
 
-class _Reasons(_Exactly, tag_field="kind", tag="reasons"):
+class _ReasonsChanged(_Exactly, tag_field="kind", tag="reasons"):
     step: int
     time: float
-    reasons: _Alike
+    reasons: _AlikeReasons
 
 
-_decoded: Final = msgspec.json.Decoder(_Event | _Predicted | _Reasons).decode
+_decoded: Final = msgspec.json.Decoder(_Event | _Predicted | _ReasonsChanged).decode
 _kept: Final = lru_cache(maxsize=4_096)(msgspec.json.Decoder(tuple[float, ...]).decode)
 _staged: Final = lru_cache(maxsize=4_096)(msgspec.json.Decoder(tuple[Stage, ...]).decode)
 """Of the same text one value, which is found sooner than one that is read and compared."""
@@ -131,7 +131,7 @@ def frequent_record(line: str) -> EventTaken | Predicted | ReasonsChanged | None
         return None
 
 
-def _reasons(found: _Reasons) -> ReasonsChanged:
+def _reasons(found: _ReasonsChanged) -> ReasonsChanged:
     told = found.reasons
     alike = AlikeReasons(told.code, told.job_ids, told.numbers, told.by_job)
     return ReasonsChanged(found.step, found.time, alike)
