@@ -226,7 +226,7 @@ def test_a_node_is_occupied_by_what_is_no_job():
 
 
 def test_nothing_is_started_or_planned_while_the_cluster_is_away():
-    """What runs goes on and may end; on return all is as it was."""
+    """Running jobs go on and may end; on return all is as it was."""
     controller = begun()
     controller.step(0.0, [job("a", 2), job("b")])
     assert starts(controller.step(1.0, [ClusterUnavailable(1.0, "no answer")])) == []

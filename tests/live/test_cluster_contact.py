@@ -304,7 +304,7 @@ def after(events):
     ],
 )
 def test_much_of_a_job_can_be_reported_at_once(events, running):
-    """As between two looks at a real cluster: in its order, all of it is taken."""
+    """Events between two looks at a real cluster are all taken, in its order."""
     controller, kept = after(events)
     assert kept == events
     assert [*controller.running] == [*running]

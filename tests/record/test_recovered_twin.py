@@ -253,7 +253,7 @@ def test_a_killed_run_decides_as_one_that_was_not(policy, seed):
     ],
 )
 def test_a_killed_run_knows_which_jobs_were_changed(policy):
-    """Whether they waited or ran: what is learned, believed and decided is the same."""
+    """Learned, believed and decided is the same, of those that waited and those that ran."""
     unbroken = decided(policy, 1, Never(), Changing)
     assert sum('"JobChanged"' in line for line in unbroken[3]) > 10
     assert decided(policy, 1, random.Random(1), Changing)[:2] == unbroken[:2]

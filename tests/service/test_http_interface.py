@@ -87,7 +87,7 @@ def test_the_client_and_the_page_ask_for_what_there_is(routes):
 
 
 def test_a_job_has_the_fields_of_a_jobs_file_and_few_more():
-    """What only a service knows; who submits is its user."""
+    """Fields that only a service knows are its own; who submits is its user."""
     of_service = {"held", "array", "mail_type", "mail_user"}
     assert set(JobRequest.model_fields) == {*JOB_FIELDS, *of_service} - {"user"}
 

@@ -238,7 +238,7 @@ def test_the_same_run_twice_is_the_same_run():
 
 
 def test_shared_nodes_without_the_package_that_simulates_them(monkeypatch):
-    """What to install is said."""
+    """The refusal says which package to install."""
     monkeypatch.setattr(engine, "find_quickly", lambda *_: None)
     with pytest.raises(InputError, match="not installed") as caught:
         run(SIX_JOBS, Fcfs(), Requested(), conditions=ClusterConditions(share_nodes=True))

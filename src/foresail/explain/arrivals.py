@@ -79,9 +79,9 @@ def draw_arrivals(
     goes_on_seconds = past_seconds * random.pareto(1.0, size=futures)
     last_seconds = now + np.minimum(horizon_seconds, goes_on_seconds)
     lots = []
-    most = max(1, int(counts.sum(axis=1).max()))
-    for begin in range(0, futures, max(1, _AT_ONCE // most)):
-        lot = slice(begin, begin + max(1, _AT_ONCE // most))
+    at_once = max(1, _AT_ONCE // max(1, int(counts.sum(axis=1).max())))
+    for begin in range(0, futures, at_once):
+        lot = slice(begin, begin + at_once)
         several = counts[lot].ravel()
         before = np.repeat(np.cumsum(several) - several, several)
         rows = order[

@@ -22,7 +22,7 @@ from foresail.model.event import (
 )
 
 Wish: TypeAlias = Cancelled | Held | Released | JobChanged
-"""What people wish of a job: it waits, or what runs of it was not started here."""
+"""Wishes of people about a job that waits, or that runs by no start of ours."""
 
 
 @dataclass(frozen=True, slots=True)

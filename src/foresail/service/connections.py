@@ -292,7 +292,7 @@ class Server(uvicorn.Server):
             asyncio.get_running_loop().add_reader(listening, self._accept, listening)
 
     def _accept(self, listening: socket.socket) -> None:
-        """Take connections that there is room for, as many at once as need not be few."""
+        """Take connections that there is room for, some before those that are to go have gone."""
         loop = asyncio.get_running_loop()
         for _ in range(_AT_ONCE):
             try:

@@ -146,7 +146,7 @@ GONE: Final = ("completed", "evicted", "left")
 """After these a task uses nothing."""
 
 EVICTION_SHARE: Final = 0.95
-"""Of a machine's memory: when so much is held, tasks are evicted (chosen; spec section 14)."""
+"""Share of a machine's memory that is held when tasks are evicted (chosen; spec section 14)."""
 
 
 def use_file(log: Path) -> Path:

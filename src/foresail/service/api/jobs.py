@@ -236,9 +236,7 @@ async def _job_answers(
     forecasts = await parts.forecaster.latest(may_start, patience_seconds)
 
     def told() -> list[answers.JobAnswer]:
-        words: dict[
-            int, answers.ReasonAnswer | None
-        ] = {}  # jobs that ask for the same wait for the same reason
+        words: dict[int, answers.ReasonAnswer | None] = {}  # alike jobs share a reason
         if snapshot is not None:
             several = {id(each): each for each in map(reasons.get, waiting)}
             words = {key: reason_answer(each, snapshot) for key, each in several.items()}

@@ -16,7 +16,7 @@ from foresail.traces.generating import ACHIEVED
 
 NODE_MEMORY_BYTES: Final = 16.0 * 2.0**30
 RACKS: Final = 8
-"""Of a machine, as a rule; they are its partitions."""
+"""Racks of a machine, as a rule; they are its partitions."""
 _TRIES: Final = 50
 _NEAR: Final = 0.002
 
