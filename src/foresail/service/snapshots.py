@@ -191,6 +191,11 @@ class SnapshotCache:
         await asyncio.wait({asyncio.wrap_future(coming)}, timeout=patience)
         return self._latest
 
+    def recovered(self, controller: Controller) -> None:
+        """Show a run as its log leaves it, before a first pass that may take seconds."""
+        self.seen_monotonic = time.monotonic()
+        self._take_snapshot(controller)
+
     def refreshed(self, controller: Controller, jobs: JobHistory) -> None:
         """Answer questions, and take a snapshot if someone waits for it; then rest if one may."""
         self.seen_monotonic = time.monotonic()
