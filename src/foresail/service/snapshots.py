@@ -34,7 +34,7 @@ _MOST_WATCHED: Final = 200
 _PATIENCE_SECONDS: Final = 0.02
 """How long a reader waits for a new one, if there is an older one."""
 
-_REASONS_PATIENCE_SECONDS: Final = 0.02
+_REASONS_PATIENCE_SECONDS: Final = 0.01
 _COMMAND_PATIENCE_SECONDS: Final = 0.5
 _FIRST_PATIENCE_SECONDS: Final = 5.0
 

@@ -61,7 +61,7 @@ _PATIENCE_SECONDS: Final = 1.0
 _LIST_PATIENCE_SECONDS: Final = 0.02
 """How long forecasts are waited for that are just being made, of one job and of a page of them."""
 
-_FEW: Final = 10
+_FEW: Final = 64
 """Reasons of more jobs are put into words beside other calls, not before them."""
 
 _MOST_MEANT: Final = 30_000
@@ -231,9 +231,11 @@ async def _job_answers(
         return [_job(row, None, {}, None, now, "") for row in rows]
     may_start = [row["job_id"] for row in rows if row["state"] == "pending"]
     busy = parts.snapshots.busy_because()
-    snapshot = await parts.snapshots.look()  # as a rule nothing is waited for: no tasks are made
-    reasons = await parts.snapshots.reasons(waiting)
-    forecasts = await parts.forecaster.latest(may_start, patience_seconds)
+    snapshot, reasons, forecasts = await asyncio.gather(  # they are waited for at once
+        parts.snapshots.look(),
+        parts.snapshots.reasons(waiting),
+        parts.forecaster.latest(may_start, patience_seconds),
+    )
 
     def told() -> list[answers.JobAnswer]:
         words: dict[int, answers.ReasonAnswer | None] = {}  # alike jobs share a reason

@@ -30,7 +30,7 @@ from foresail.service.api.callers import (
     current_snapshot,
 )
 from foresail.service.api.problems import CallRefused, api_router
-from foresail.service.slow_answers import Forecasts, Overview
+from foresail.service.slow_answers import FRESH_SECONDS, Forecasts, Overview
 from foresail.service.snapshots import ClusterSnapshot, DaemonBusy
 from foresail.service.store.protocol import Command, CommandRequest, JobsWanted
 from foresail.service.tokens import AccessToken, Role
@@ -368,7 +368,7 @@ async def metrics(allowed: Annotated[None, Depends(_let_in)], parts: Parts) -> R
     """Cycles, queue, waits, coverage of predictions, deadlines, requests."""
     overview = parts.overview
     snapshot, runtimes, (starts, _), waiting = await asyncio.gather(
-        parts.snapshots.look(),
+        parts.snapshots.look(FRESH_SECONDS),
         overview.judged_runtimes.get(),
         overview.judged_starts.get(),
         _waiting(overview),
