@@ -333,11 +333,14 @@ class State:
 
     def falls_due(self, job_id: str, due: Due) -> None:
         """Note when a job is due."""
-        if job_id in self._living:
-            self._living[job_id] = replaced(self._living[job_id], due=due)
+        before = self._living.get(job_id)
+        if before is None:
+            return
+        living = self._living[job_id] = replaced(before, due=due)
         pending = self.startable.get(job_id)
-        if pending is not None:
-            self.startable_roster.put(job_id, replaced(pending, due=due))
+        if pending is not None:  # as a rule the same, and one is kept
+            due_then = living if pending is before else replaced(pending, due=due)
+            self.startable_roster.put(job_id, due_then)
 
     def believe(self, job_id: str, prediction: Distribution) -> None:
         """Give a job that may start another prediction; the one at submission is kept beside it."""

@@ -117,7 +117,7 @@ class EasyReference:
         return twin
 
     def standing(self) -> Iterator[tuple[tables.ReferenceTables, Mapping[str, int]]]:
-        """Yield a copy of the tables of each partition, and the row of each job by its id."""
+        """Yield the tables of each partition, and the row of each job by its id, to be left alone."""
         for part in self._parts:
             yield part.standing()
 
@@ -227,19 +227,15 @@ class _PartitionReference:
     def copy(self) -> _PartitionReference:
         """Another one that goes on from here by itself."""
         twin = copy.copy(self)
-        twin._at = self._copied()
+        named = self._at._asdict().items()
+        twin._at = self._at._replace(**{name: table.copy("K") for name, table in named})
         twin._job_ids, twin._number_of = [*self._job_ids], dict(self._number_of)
         return twin
 
-    def _copied(self) -> tables.ReferenceTables:
-        named = self._at._asdict().items()
-        return self._at._replace(**{name: table.copy("K") for name, table in named})
-
     def standing(self) -> tuple[tables.ReferenceTables, Mapping[str, int]]:
-        """Return a copy of the tables, and the row of each job by its id."""
-        at = self._copied()
-        at.counters[tables.ENTERED] = len(self._job_ids)
-        return at, dict(self._number_of)
+        """Return the tables, and the row of each job by its id."""
+        self._at.counters[tables.ENTERED] = len(self._job_ids)
+        return self._at, self._number_of
 
     def _drop_taken(self) -> None:
         """Make room for passages; those of the present instant are still to be taken."""
