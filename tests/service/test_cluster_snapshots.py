@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from http import HTTPStatus
 
@@ -13,6 +14,9 @@ from foresail.model.cluster import Cluster
 from foresail.model.decision import ReasonCode
 from foresail.model.event import Held, Submitted
 from foresail.model.job import Job
+from foresail.record.log_text import MemoryLog
+from foresail.record.records import Manifest
+from foresail.record.run_fold import folded
 from foresail.service import snapshots
 from foresail.service.api.problems import refusal_of
 from foresail.service.snapshots import DaemonBusy, SnapshotCache
@@ -27,12 +31,25 @@ def cache():
     )
 
 
-def waiting_controller():
+def waiting_controller(log=None):
     """One whose second job waits for the first, which has all cpus."""
-    controller = Controller(Cluster.of_processors(4), Easy(), Requested(), Doubling())
+    controller = Controller(Cluster.of_processors(4), Easy(), Requested(), Doubling(), log=log)
     jobs = [Job.gang(each, 0.0, 4, 60.0, "ann") for each in ("1", "2")]
     controller.step(0.0, [Submitted(0.0, job) for job in jobs])
     return controller
+
+
+def test_a_recovered_run_is_shown_before_its_first_pass_as_the_one_before_left_it():
+    shown, log = cache(), MemoryLog(Manifest("easy", Cluster.of_processors(4)))
+    controller = waiting_controller(log)
+    shown.recovered(folded(log.records))
+
+    async def look():
+        return await shown.look(fresh_seconds=math.inf)
+
+    known = asyncio.run(look())
+    assert known == snapshots.snapshot_of(controller, controller.plan)
+    assert (len(known.running), known.pending, known.plan) == (1, 1, {"2": 60.0})
 
 
 def test_a_question_that_the_daemon_has_no_time_for_is_answered_as_busy(monkeypatch):

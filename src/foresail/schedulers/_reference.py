@@ -117,7 +117,7 @@ class EasyReference:
         return twin
 
     def standing(self) -> Iterator[tuple[tables.ReferenceTables, Mapping[str, int]]]:
-        """Yield the tables of each partition, and the row of each job by its id, to be left alone."""
+        """Yield the tables of each partition, to be left alone, and the row of each job by id."""
         for part in self._parts:
             yield part.standing()
 

@@ -285,7 +285,6 @@ class RunningService:
             )
             self._has_passed.clear()
             threading.Thread(target=self._rehearse, args=(scenario,), daemon=True).start()
-            self._snapshots.recovered(daemon.controller)
             return daemon
         finally:
             forget_shared()

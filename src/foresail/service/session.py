@@ -20,7 +20,6 @@ from foresail.live.accounts import Account, account_of, account_of_uid, own_acco
 from foresail.live.cluster_plugin import ClusterPlugin, RunContext
 from foresail.live.daemon import Daemon
 from foresail.live.run_directory import RunHistory
-from foresail.live.source import Observer
 from foresail.model.cluster import Cluster, Resources
 from foresail.model.errors import InputError
 from foresail.model.short_form import part_of
@@ -34,6 +33,7 @@ from foresail.service.configuration import ServiceConfiguration
 from foresail.service.exchange import Inbox, StoreLog, recovered
 from foresail.service.feed import Feed
 from foresail.service.metrics import CycleWatch
+from foresail.service.snapshots import SnapshotCache
 from foresail.service.store.protocol import StoreUnavailable
 from foresail.service.store.sql_store import SqlStore
 from foresail.service.tokens import Role
@@ -214,7 +214,7 @@ def daemon_of(
     folder: StateFolder,
     store: SqlStore,
     inbox: Inbox,
-    observer: Observer,
+    snapshots: SnapshotCache,
     feed: Feed,
     cycles: CycleWatch,
     served: ServedAccounts,
@@ -225,7 +225,7 @@ def daemon_of(
         folder.attempts,
         folder.logs,
         inbox.commands,
-        observer.note,
+        snapshots.note,
         store.keep_samples,
         identity=store.identity,
         account_of_job=(lambda job: served.account(job.user)) if served.keeps_apart else None,
@@ -240,10 +240,11 @@ def daemon_of(
     if not is_new:
         _note_policy(known.run, manifest, log)
         _require_same_processors(known.run.state.cluster, adapter.cluster)
+        snapshots.recovered(known.run)
         controller.take_over(known.run)
     log.follow(controller.state)
-    history = RunHistory(None, observer.note)
-    return Daemon(controller, log, adapter, inbox, history, None, observer)
+    history = RunHistory(None, snapshots.note)
+    return Daemon(controller, log, adapter, inbox, history, None, snapshots)
 
 
 def _require_same_processors(before: Cluster, there: Cluster) -> None:

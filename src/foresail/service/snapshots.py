@@ -20,7 +20,7 @@ from foresail.model.event import Outcome
 from foresail.model.job import Job
 from foresail.model.view import RunningJob
 from foresail.record.job_life import JobHistory
-from foresail.record.run_fold import Counters
+from foresail.record.run_fold import Counters, RunFold
 from foresail.service.mail import MailHook
 from foresail.service.store.protocol import Accepted
 
@@ -66,21 +66,20 @@ class ClusterSnapshot:
     """What has been counted since the run began."""
 
 
-def snapshot_of(controller: Controller) -> ClusterSnapshot:
-    """Take a snapshot of a controller."""
-    state = controller.state
-    counters = controller.counters
+def snapshot_of(run: Controller | RunFold, plan: Mapping[str, float]) -> ClusterSnapshot:
+    """Take a snapshot of a run, in which these starts are planned (Unix seconds by job id)."""
+    state, counters = run.state, run.counters
     return ClusterSnapshot(
-        unix_seconds=controller.now,
-        cluster=controller.cluster,
-        running=tuple(controller.running.values()),
+        unix_seconds=run.now,
+        cluster=state.cluster,
+        running=tuple(state.running.values()),
         pending=sum(len(each.by_id) for each in state.pending_rosters),
-        plan=controller.plan,
+        plan=plan,
         free=dict(state.free.by_partition()),
         free_nodes=dict(state.free.by_node()),
         down=frozenset(state.down),
         drained={name: each.until_seconds for name, each in state.drained.items()},
-        is_draining=controller.draining,
+        is_draining=run.draining,
         counters=Counters(
             counters.passes, counters.corrections, counters.refusals, counters.delayed_heads
         ),
@@ -191,10 +190,11 @@ class SnapshotCache:
         await asyncio.wait({asyncio.wrap_future(coming)}, timeout=patience)
         return self._latest
 
-    def recovered(self, controller: Controller) -> None:
-        """Show a run as its log leaves it, before a first pass that may take seconds."""
+    def recovered(self, run: RunFold) -> None:
+        """Show a run as its log leaves it: learning from it and a first pass may take seconds."""
         self.seen_monotonic = time.monotonic()
-        self._take_snapshot(controller)
+        plan = {each.job_id: each.start_seconds for each in run.plan.planned()}
+        self._show(snapshot_of(run, plan))
 
     def refreshed(self, controller: Controller, jobs: JobHistory) -> None:
         """Answer questions, and take a snapshot if someone waits for it; then rest if one may."""
@@ -204,7 +204,7 @@ class SnapshotCache:
         last = self.seen_monotonic - _WATCHED_SECONDS
         self._reasons = controller.reasons_of([each for each, at in watched if at >= last])
         if self._looked_monotonic >= last or self._latest is None:
-            self._take_snapshot(controller)
+            self._show(snapshot_of(controller, controller.plan))
         self._answer_all(controller, jobs)
         until = time.monotonic() + self._passed(controller)
         while (left := until - time.monotonic()) > 0.0 and self._is_asked.wait(left):
@@ -224,10 +224,10 @@ class SnapshotCache:
             else:
                 self._questions.append((after, answered))
         if self._next is not None:
-            self._take_snapshot(controller)
+            self._show(snapshot_of(controller, controller.plan))
 
-    def _take_snapshot(self, controller: Controller) -> None:
-        self._latest = snapshot = snapshot_of(controller)
+    def _show(self, snapshot: ClusterSnapshot) -> None:
+        self._latest = snapshot
         self._taken_monotonic = time.monotonic()
         self._is_stale = False
         coming, self._next = self._next, None
