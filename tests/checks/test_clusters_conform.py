@@ -7,12 +7,19 @@ import os
 import signal
 import sys
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+import toy_queue
 from foresail.checks import clusters
-from foresail.checks.clusters import RULES, check_adapter, check_cluster
+from foresail.checks.clusters import (
+    RULES,
+    check_adapter,
+    check_cluster,
+    tells_what_was_submitted_to_it,
+)
 from foresail.checks.rules import NonconformityError, breaches, rule_sentence
 from foresail.live import adapters
 from foresail.live.command_job import CommandJob
@@ -21,11 +28,21 @@ from foresail.model import registry
 from foresail.model.adapter import Capabilities
 from foresail.model.decision import Preempt, Start
 from foresail.model.errors import InputError
-from foresail.model.event import Began, Ended, EndedBecause, NodeDown, NotStarted, Outcome
+from foresail.model.event import (
+    Began,
+    Cancelled,
+    Ended,
+    EndedBecause,
+    NodeDown,
+    NotStarted,
+    Outcome,
+    Submitted,
+)
 from foresail.model.registry import entries, find
 from foresail.scenario.by_daemon import run_commands
 
 FOLDER = Path(__file__).parent / "toy_adapters"
+registry._ENTRIES.pop(("cluster", "toyqueue"), None)  # it is no plug-in of other tests
 
 
 def forget_what_was_found():
@@ -160,14 +177,14 @@ def faulty(adapter):
             super().start(start, now)
 
     class Forgetful(adapter):
-        def resume(self, running, now):
+        def resume(self, running, known, now):
             return ()
 
     class Restarting(adapter):
-        def resume(self, running, now):
+        def resume(self, running, known, now):
             for start in running:
                 self.world.known.discard((start.job_id, start.attempt))
-            return super().resume(running, now)
+            return super().resume(running, known, now)
 
     class Bold(adapter):
         capabilities = Capabilities(preempts=True, changes_nodes=True)
@@ -254,6 +271,50 @@ def faulty(adapter):
         "loses_what_nodes_take_along": ForgetsWhatRan,
         "loses_what_nodes_take_along ": LosesTooLate,
     }
+
+
+def faulty_queues(adapter):
+    """Adapters with a queue of its own, each with one fault."""
+
+    class SubmitsAgain(adapter):
+        def resume(self, running, known, now):
+            return super().resume(running, (), now)
+
+    class HidesWhoLeft(adapter):
+        def reports(self, now):
+            return [each for each in super().reports(now) if not isinstance(each, Cancelled)]
+
+    class HidesWhoCame(adapter):
+        def resume(self, running, known, now):
+            found = super().resume(running, known, now)
+            return [each for each in found if not isinstance(each, Submitted)]
+
+    class WithoutItsName(adapter):
+        def reports(self, now):
+            return [
+                replace(each, job=replace(each.job, job_id=each.job.job_id.partition(":")[2]))
+                if isinstance(each, Submitted)
+                else each
+                for each in super().reports(now)
+            ]
+
+    return SubmitsAgain, HidesWhoLeft, HidesWhoCame, WithoutItsName
+
+
+def test_a_queue_of_its_own_conforms(tmp_path):
+    """A cluster to which people submit; one that hides what becomes of their jobs does not."""
+    numbers = count()
+
+    def breaks(adapter):
+        def trial():
+            queue = toy_queue.Queue(tmp_path / str(next(numbers)))
+            return toy_queue.Trial(adapter, queue)
+
+        return {each.rule for each in breaches(trial, RULES)}
+
+    assert breaks(toy_queue.QueueAdapter) == set()
+    for adapter in faulty_queues(toy_queue.QueueAdapter):
+        assert rule_sentence(tells_what_was_submitted_to_it) in breaks(adapter), adapter
 
 
 def broken(toy, adapter):

@@ -52,7 +52,7 @@ def test_another_stores_attempt_is_never_taken_for_ones_own(tmp_path, comes):
         second.carry_out(start(), time.time())
         (report,) = second.reports(time.time())
     else:
-        (report,) = second.resume([start()], time.time())
+        (report,) = second.resume([start()], (), time.time())
     assert (report.outcome.ended_because, report.outcome.exit_code) == (EndedBecause.FAILED, None)
     assert "another store" in notes[-1]
     second.carry_out(start(2), time.time())
@@ -140,7 +140,7 @@ def test_a_job_that_a_reboot_took_was_lost_when_the_machine_began_again(tmp_path
     told |= {"cpus": [], "gpus": [], "cgroup": None, "script": None}
     shim_files.claim(str(tmp_path / "attempts" / "1.1"), told)
     monkeypatch.setattr(attempts, "since_boot_seconds", lambda: 60.0)
-    (report,) = adapter.resume([start()], now)
+    (report,) = adapter.resume([start()], (), now)
     adapter.close()
     assert report.outcome.ended_because is EndedBecause.LOST
     assert report.outcome.runtime_seconds == pytest.approx(8940.0)

@@ -226,7 +226,7 @@ def test_a_later_adapter_finds_the_cgroup_again_and_keeps_no_sample_twice(machin
         _wait_until(lambda: machine.adapter.reports(time.time()) or len(machine.samples) > 1)
         machine.adapter.close()
         machine.samples.append(None)
-        machine.connect().resume([start], time.time())
+        machine.connect().resume([start], (), time.time())
         _wait_until(lambda: machine.adapter.reports(time.time()) or machine.samples[-1])
         machine.samples.remove(None)
     spans = [(each.start_seconds, each.end_seconds) for each in machine.samples]

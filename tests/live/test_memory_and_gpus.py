@@ -114,7 +114,7 @@ def test_gpus_are_still_a_jobs_own_when_another_daemon_has_come(tmp_path):
     first.adapter.close()
     second = LocalCluster(LocalParameters(gpus=2)).connect(first.context)
     starts = [Start(each.job.job_id, each.placement) for each in running]
-    assert second.resume(starts, time.time()) == []
+    assert second.resume(starts, (), time.time()) == []
     first.commands["c"] = command("c", SHOWS_GPUS, gpus=1)
     second.carry_out(Start("c", running[0].placement), time.time())
     ended: list[Ended] = []

@@ -75,7 +75,7 @@ class Shims:
     def history(self):
         return ()
 
-    def resume(self, running, now):
+    def resume(self, running, known, now):
         self.watched = {start.job_id: start for start in running}
         return self.reports(now)
 

@@ -186,7 +186,7 @@ class Stand:
     def __init__(self):
         self.instructed = []
 
-    def resume(self, running, now):
+    def resume(self, running, known, now):
         return []
 
     def carry_out(self, instruction, now):

@@ -142,7 +142,7 @@ def test_an_instruction_that_comes_twice_changes_nothing():
     cluster = fixed(lambda _: 10.0)
     start = Start("dag", on("n1"))
     cluster.carry_out(start, 0.0)
-    cluster.resume([start], 5.0)
+    cluster.resume([start], (), 5.0)
     assert told(cluster) == [(10.0, "dag.#1", "completed")]
     cluster.carry_out(start, 11.0)
     assert cluster.next_seconds == math.inf
@@ -154,7 +154,7 @@ def test_an_instruction_that_comes_twice_changes_nothing():
 def test_what_an_earlier_driver_had_started_begins_if_it_never_did():
     """The simulated machines remember nothing but what they run."""
     cluster = fixed(lambda _: 10.0)
-    cluster.resume([Start("dag", on("n1"))], 5.0)
+    cluster.resume([Start("dag", on("n1"))], (), 5.0)
     assert told(cluster) == [(15.0, "dag.#1", "completed")]
 
 

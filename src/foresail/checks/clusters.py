@@ -6,7 +6,7 @@ import math
 import select
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -14,13 +14,14 @@ from typing import Any, Final, Self, cast
 
 from foresail.checks.rules import Make, Rule, demand, require_conformity
 from foresail.live.cluster_plugin import ClusterPlugin
-from foresail.model.adapter import ClusterAdapter, ClusterTrial, LivesByItself
+from foresail.model.adapter import ClusterAdapter, ClusterTrial, KnownJob, LivesByItself
 from foresail.model.changing_nodes import changed, changes_between
 from foresail.model.cluster import Cluster, Node
 from foresail.model.decision import Placement, Preempt, Start
 from foresail.model.errors import InputError
 from foresail.model.event import (
     Began,
+    Cancelled,
     Ended,
     EndedBecause,
     Event,
@@ -32,8 +33,11 @@ from foresail.model.event import (
     NodeRemoved,
     NotStarted,
     Outcome,
+    Submitted,
 )
+from foresail.model.job import Job
 from foresail.model.registry import Entry
+from foresail.model.words import CLUSTER_JOB_ID
 
 _PATIENCE_SECONDS: Final = 10.0
 _QUIET_SECONDS: Final = 0.2
@@ -289,6 +293,40 @@ def tells_what_began_by_itself(make: Make) -> None:
     demand(times == 1, f"the job began {times} times")
 
 
+def tells_what_was_submitted_to_it(make: Make) -> None:
+    """Require that a job of its own is reported once, under its name, and what becomes of it.
+
+    So it is where one driver comes after another and is said what that knew.
+    """
+    trial = make()
+    with _Driver(trial) as driver:
+        if not driver.adapter.capabilities.brings_jobs:
+            return
+        living = _living(trial)
+        for name in ("84", "85"):
+            living.happen(Submitted(driver.now, Job.gang(name, driver.now, 1, _LONG_SECONDS)))
+        driver.wait_quietly()
+        first = [each.job for each in driver.news if isinstance(each, Submitted)]
+        ids = [job.job_id for job in first]
+        are_named = all(map(CLUSTER_JOB_ID.fullmatch, ids))
+        names = [job_id.partition(":")[2] for job_id in ids]
+        demand(are_named and names == ["84", "85"], f"of jobs 84 and 85 it submits {ids}")
+        now = driver.now
+    living.happen(Cancelled(now, ids[0]))
+    living.happen(Submitted(now, Job.gang("86", now, 1, _LONG_SECONDS)))
+    with _Driver(trial, now) as driver:
+        driver.resume(known=[KnownJob(job, 0, runs=False) for job in first])
+        driver.wait_quietly()
+        said = sorted(
+            ("submits", each.job.job_id)
+            if isinstance(each, Submitted)
+            else ("cancels", each.job_id)
+            for each in driver.news
+        )
+    expected = [("cancels", ids[0]), ("submits", f"{ids[0].partition(':')[0]}:86")]
+    demand(said == expected, f"after job 84 has gone and 86 has come, of {ids} known, it {said}")
+
+
 def _living(trial: ClusterTrial) -> LivesByItself:
     """The trial as one that does by itself what its adapter declares."""
     demand(isinstance(trial, LivesByItself), "it declares what its trial cannot let happen")
@@ -308,6 +346,7 @@ RULES: Final[tuple[Rule, ...]] = (
     loses_what_nodes_take_along,
     tells_what_it_did_not_start,
     tells_what_began_by_itself,
+    tells_what_was_submitted_to_it,
 )
 
 
@@ -315,8 +354,8 @@ class _Driver:
     """Drives an adapter for a while: by the clock, or by its own time if it has no descriptor.
 
     To be read: ``adapter``, ``now``, ``leads_time`` (it is the adapter's own), ``outcomes`` (as
-    they were reported), ``node_changes``, ``not_started`` and ``begun`` (likewise). What
-    still runs at the end is stopped, if it can be.
+    they were reported), ``node_changes``, ``not_started``, ``begun`` and ``news`` of jobs
+    (likewise). What still runs at the end is stopped, if it can be.
     """
 
     def __init__(self, trial: ClusterTrial, not_before: float = 0.0) -> None:
@@ -325,6 +364,7 @@ class _Driver:
         self.node_changes: list[NodeChange] = []
         self.not_started: list[NotStarted] = []
         self.begun: list[Began] = []
+        self.news: list[Submitted | Cancelled] = []
         self.leads_time = self.adapter.wake_descriptor is None
         self.now = not_before if self.leads_time else time.time()
         self._running: dict[tuple[str, int], Start] = {}
@@ -351,10 +391,10 @@ class _Driver:
                 self._running[instruction.job_id, instruction.attempt] = instruction
             self.adapter.carry_out(instruction, self.now)
 
-    def resume(self, start: Start) -> None:
-        """Have it find again what was started before."""
-        self._running[start.job_id, start.attempt] = start
-        self._take(self.adapter.resume([start], self.now))
+    def resume(self, *starts: Start, known: Sequence[KnownJob] = ()) -> None:
+        """Have it find again what was started before, and what else was known."""
+        self._running |= {(start.job_id, start.attempt): start for start in starts}
+        self._take(self.adapter.resume(starts, known, self.now))
 
     def wait_for(self, ends: int) -> None:
         """Wait until so many more attempts have been reported as ended than were waited for."""
@@ -405,6 +445,8 @@ class _Driver:
                 demand(event.ours or key not in self._running, f"{key} was ours to begin")
                 self._running[key] = Start(event.job_id, event.placement, event.attempt)
                 self.begun.append(event)
+            if isinstance(event, Submitted | Cancelled):
+                self.news.append(event)
             if isinstance(event, NotStarted):
                 demand(
                     (event.job_id, event.attempt) in self._running,

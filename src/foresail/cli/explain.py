@@ -16,7 +16,7 @@ from foresail.cli._service import clock_time, connected, runs_for, start_cell, s
 from foresail.cli.formats import console, made_by, print_table, refuse
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError, UnknownNameError
-from foresail.model.words import count, duration
+from foresail.model.words import CLUSTER_JOB_ID, count, duration
 
 if TYPE_CHECKING:
     from foresail.reports.figure import Figure
@@ -51,7 +51,8 @@ def explain(
         png: With --output: the picture as a PNG as well.
     """
     options = {"--at": at, "--node": node, "--output": output, "--png": png or None}
-    if job_id is None and _JOB_ID.fullmatch(str(run)) and not run.exists():
+    is_job = _JOB_ID.fullmatch(str(run)) or CLUSTER_JOB_ID.fullmatch(str(run))
+    if job_id is None and is_job and not run.exists():
         refuse(options, _NOT_OF_STORIES, str(run))
         _tell_of_service(str(run))
         return

@@ -14,6 +14,7 @@ from typing import Final
 from foresail.model.documents import parsed_toml, text_of
 from foresail.model.errors import InputError
 from foresail.model.whole_files import MACHINE_SOCKET, short_name, well_known_socket
+from foresail.model.words import CLUSTER_JOB_ID
 
 DEFAULT_ADDRESS: Final = "http://127.0.0.1:8451"
 ADDRESS_VARIABLE: Final = "FORESAIL_SERVICE"
@@ -122,7 +123,7 @@ def _kept(path: Path) -> Connection:
     return Connection(document["address"], document["token"])
 
 
-_WORD: Final = re.compile(r"(\d{1,18})(?:_(\d{1,9}|\[[^\]]*\]))?")
+_WORD: Final = re.compile(r"((?:[a-z][a-z0-9-]*:)?\d{1,18})(?:_(\d{1,9}|\[[^\]]*\]))?")
 _RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::([1-9]\d{0,8}))?)?")
 _MOST: Final = 10_000
 _WIDEST: Final = 24
@@ -136,6 +137,9 @@ def job_ids(words: Iterable[str]) -> list[str]:
 
 def _ids(word: str) -> Iterator[str]:
     found = _WORD.fullmatch(word)
+    if found is None and CLUSTER_JOB_ID.fullmatch(word):
+        yield word
+        return
     if found is None:
         raise _no_id(word)
     number, member = found.groups()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from foresail.model.adapter import Capabilities, ClusterAdapter, Wish
+from foresail.model.adapter import Capabilities, ClusterAdapter, KnownJob, Wish
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Start
@@ -34,6 +34,7 @@ from foresail.model.event import (
     unit_of,
 )
 from foresail.model.job import Job
+from foresail.model.words import CLUSTER_JOB_ID
 from foresail.record.job_life import JobState
 from foresail.record.state import State
 
@@ -51,7 +52,7 @@ class ClusterContact:
 
     def __init__(self, adapter: ClusterAdapter) -> None:
         self._adapter = adapter
-        self._to_resume: Sequence[Start] | None = None
+        self._to_resume: tuple[Sequence[Start], Sequence[KnownJob]] | None = None
         self._has_resumed = False
         self._unsent: deque[Instruction | Wish] = deque()
         self._news: list[Event] = []
@@ -84,9 +85,11 @@ class ClusterContact:
         except Exception:
             return ()
 
-    def resume(self, running: Sequence[Start], now: float) -> Sequence[Event]:
-        """Find again what an earlier driver had started, now or as soon as the cluster is back."""
-        self._to_resume = running
+    def resume(
+        self, running: Sequence[Start], known: Sequence[KnownJob], now: float
+    ) -> Sequence[Event]:
+        """Find again what an earlier driver knew, now or as soon as the cluster is back."""
+        self._to_resume = running, known
         return self.reports(now)
 
     def carry_out(self, instruction: Instruction | Wish, now: float) -> None:
@@ -125,7 +128,7 @@ class ClusterContact:
     def _hear(self, now: float) -> None:
         found: list[Event] = []
         if self._to_resume is not None:
-            found += self._adapter.resume(self._to_resume, now)
+            found += self._adapter.resume(*self._to_resume, now)
             self._to_resume, self._has_resumed = None, True
         else:
             found += self._adapter.reports(now)
@@ -158,10 +161,21 @@ def what_can_be(
     for event in reported:
         if not known.can_be(event):
             note(f"the cluster reports what cannot have happened, which is left out: {event}")
-        elif isinstance(event, Submitted) and event.job.job_id in begun:
-            yield replace(event, job=_of_nothing_more(event.job))
+        elif isinstance(event, Submitted | JobChanged):
+            job = _as_text(event.job, event.time)
+            has_begun = isinstance(event, Submitted) and job.job_id in begun
+            yield replace(event, job=_of_nothing_more(job) if has_begun else job)
         else:
             yield event
+
+
+def _as_text(job: Job, now: float) -> Job:
+    """The job with names that can be written anywhere, submitted by now at the latest."""
+    name, user = (
+        text and "".join(each if each.isprintable() else "?" for each in text)
+        for text in (job.name, job.user)
+    )
+    return replace(job, name=name, user=user, submit_seconds=min(job.submit_seconds, now))
 
 
 def _of_nothing_more(job: Job) -> Job:
@@ -202,7 +216,7 @@ class _Known:
                 self._attempts[unit_of(event)] = attempt
                 self._waiting.discard(job_id)
             case Submitted(job=job):
-                if self._is_known(job.job_id):
+                if self._is_known(job.job_id) or not CLUSTER_JOB_ID.fullmatch(job.job_id):
                     return False
                 self._new.add(job.job_id)
                 self._waiting.add(job.job_id)

@@ -76,12 +76,14 @@ def require_linux() -> None:
 
 
 def cluster_of(text: str) -> Cluster:
-    """Return the nodes of a cluster by its short form, from a connection that runs nothing.
+    """Return the nodes of a cluster for commands, by its short form; nothing is run.
 
-    Raises ``InputError`` if it is malformed or cannot be reached, ``UnknownNameError`` if there is
-    no such cluster.
+    Raises ``InputError`` if it is malformed, cannot be reached or runs no commands,
+    ``UnknownNameError`` if there is no such cluster.
     """
     plugin: ClusterPlugin = part_of("cluster", text).build()
+    if not plugin.capabilities.runs_commands:
+        raise InputError("runs no commands of Foresail's", field="cluster", value=text)
     with TemporaryDirectory() as folder:
         place = Path(folder)
         adapter = plugin.connect(RunContext(place, place, {}, note=lambda _: None))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shlex
 import socket
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
@@ -211,6 +212,24 @@ class CommandJob:
             else own_options(
                 self.strl, self.cpus, RequestPlaces.on(Cluster.of_processors(self.cpus))
             ),
+        )
+
+    def as_cluster_has_it(self, job: Job) -> CommandJob:
+        """Return the job with all that a cluster says of it."""
+        conditions, total = job.conditions or _NO_CONDITIONS, job.total
+        deadline = job.deadline_seconds
+        return replace(
+            self,
+            name=job.name or self.name,
+            cpus=math.ceil(total.cpus),
+            tasks=job.tasks,
+            memory_bytes=total.memory_bytes or None,
+            gpus=math.ceil(total.gpus),
+            deadline_seconds=None if deadline is None else deadline - job.submit_seconds,
+            requested_seconds=job.requested_seconds,
+            after=job.after,
+            dependencies=told_dependencies(conditions.dependencies),
+            begin_seconds=conditions.begin_seconds,
         )
 
     def _conditions(self) -> StartConditions | None:

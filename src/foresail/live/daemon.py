@@ -26,7 +26,7 @@ from foresail.live.run_clock import MachineClocks, RunClock
 from foresail.live.run_directory import LearnedFile, RunHistory
 from foresail.live.run_log import FollowedLog
 from foresail.live.source import DaemonCommand, EventSource, Observer
-from foresail.model.adapter import ClusterAdapter, Wish
+from foresail.model.adapter import ClusterAdapter, KnownJob, Wish
 from foresail.model.changing_nodes import changes_between
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.event import (
@@ -281,7 +281,7 @@ class Daemon:
             Start(each.job.job_id, each.placement, each.attempt, each.stage, each.tasks)
             for each in self._ours
         ]
-        found = [*self._adapter.resume(running, now)]
+        found = [*self._adapter.resume(running, self._known(), now)]
         self._stop_again(now)
         if not self._adapter.has_resumed():  # what it finds again is reported once it is back
             earlier = self._source.earlier(self.jobs.submitted, now)
@@ -298,6 +298,13 @@ class Daemon:
         events += self._from_people(self._source.earlier(self.jobs.submitted, now))
         events.append(Tick(now))
         return now, events
+
+    def _known(self) -> list[KnownJob]:
+        """Return the jobs that wait, and those that run by no start of ours."""
+        running, state = self.controller.running.values(), self.controller.state
+        begun = [KnownJob(each.job, each.attempt, runs=True) for each in running if not each.ours]
+        waiting = (each.job for each in self.controller.pending)
+        return [*begun, *(KnownJob(job, state.attempts(job.job_id), runs=False) for job in waiting)]
 
     def _gone(self, found: Sequence[Event], now: float) -> Iterator[Ended]:
         """Yield ends of what was not ours and is not there any more: nothing is known of these."""

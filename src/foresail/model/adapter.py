@@ -19,7 +19,9 @@ from foresail.model.event import (
     NodeChange,
     NotStarted,
     Released,
+    Submitted,
 )
+from foresail.model.job import Job
 
 Wish: TypeAlias = Cancelled | Held | Released | JobChanged
 """Wishes of people about a job that waits, or that runs by no start of ours."""
@@ -45,6 +47,10 @@ class Capabilities:
         Jobs may begin, or hold nodes, that were not instructed to.
     keeps_queue
         Jobs wait in a queue of the cluster, which hears what is wished of them.
+    brings_jobs
+        Jobs are submitted to the cluster itself, which reports them, by ids of its own.
+    runs_commands
+        The commands of jobs that people submit to Foresail are run.
     """
 
     places: bool = False
@@ -54,6 +60,8 @@ class Capabilities:
     refuses_starts: bool = False
     begins_jobs: bool = False
     keeps_queue: bool = False
+    brings_jobs: bool = False
+    runs_commands: bool = False
 
     def require(self, instruction: Instruction | Wish) -> None:
         """Refuse an instruction that takes what was not declared.
@@ -76,6 +84,16 @@ class Capabilities:
                 pass
 
 
+@dataclass(frozen=True, slots=True)
+class KnownJob:
+    """A job that is not done with, by the log: it waits, or runs by no start of ours."""
+
+    job: Job
+    attempts: int
+    """How many have begun, the one that runs among them."""
+    runs: bool
+
+
 class ClusterAdapter(Protocol):
     """A cluster, real or simulated, as the controller's instructions reach it.
 
@@ -94,13 +112,19 @@ class ClusterAdapter(Protocol):
     def history(self) -> Sequence[HistoryOutcome]:
         """Return what it knows of jobs of earlier runs, in order of their ends."""
 
-    def resume(self, running: Sequence[Start], now: float) -> Sequence[Event]:
-        """Find again what an earlier driver had started, by its log.
+    def resume(
+        self, running: Sequence[Start], known: Sequence[KnownJob], now: float
+    ) -> Sequence[Event]:
+        """Find again what an earlier driver had started, and all other jobs that it knew.
 
-        What still runs is waited for, what has ended meanwhile is reported, and what never began,
-        though that was instructed, is begun. What runs by no start that was instructed is reported
-        with ``Began``, known before or not. Nodes that are down now are reported, all others are
-        up; that ``cluster`` has others than the log is for the driver to see.
+        Of ``running``, what still runs is waited for, what has ended meanwhile is reported, and
+        what never began, though that was instructed, is begun. What runs by no start that was
+        instructed is reported with ``Began``, known before or not. ``known`` are all other jobs:
+        of those that came from the cluster none is reported as submitted again, and what has become
+        of each is (``Cancelled`` where it has gone from the queue, ``Began`` and ``Ended`` where it
+        ran, ``JobChanged``); jobs of the cluster that are not among them are new. Nodes that are
+        down now are reported, all others are up; that ``cluster`` has others than the log is for
+        the driver to see.
         """
 
     def carry_out(self, instruction: Instruction | Wish, now: float) -> None:
@@ -122,7 +146,9 @@ class ClusterAdapter(Protocol):
         What runs on a node that is down or gone, or has no room there any more, is reported as
         ``LOST`` before that is, or as ``REVOKED`` where it was taken back. A start that is not
         carried out is reported as ``NotStarted``, and has begun nothing. What runs by no start that
-        was instructed is reported with ``Began``, not ``ours``, before its end.
+        was instructed is reported with ``Began``, not ``ours``, before its end. A job that was
+        submitted to the cluster itself is reported with ``Submitted``, once, by an id of the
+        cluster's (``foresail.model.words.CLUSTER_JOB_ID``), and its user by the name there.
         """
 
     @property
@@ -157,5 +183,8 @@ class ClusterTrial(Protocol):
 class LivesByItself(Protocol):
     """A trial of a cluster that does more than it is instructed to, as its adapter declares."""
 
-    def happen(self, event: NodeChange | NotStarted | Began) -> None:
-        """Let it be so: a node comes, changes or goes; a start to come is none; a job begins."""
+    def happen(self, event: NodeChange | NotStarted | Began | Submitted | Cancelled) -> None:
+        """Let it be so: a node comes, changes or goes; a start to come is none; a job begins.
+
+        A job is submitted to the cluster, under the id it has there, or leaves its queue.
+        """

@@ -201,6 +201,10 @@ class State:
         """
         return self._living[job_id]
 
+    def attempts(self, job_id: str) -> int:
+        """Return how many attempts of a whole job that waits have begun."""
+        return self._requeued.get(job_id, 0)
+
     def parts_of(self, job_id: str) -> PartsOfJob | None:
         """Return the parts of a living job that starts in parts; None if it does not."""
         return self._in_parts.get(job_id)

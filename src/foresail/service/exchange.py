@@ -29,12 +29,14 @@ from foresail.model.event import (
     Ended,
     EndedBecause,
     Held,
+    JobChanged,
     NotStarted,
     Released,
     Submitted,
 )
+from foresail.model.job import Job
 from foresail.model.protocols import Scheduler
-from foresail.model.words import by_whom
+from foresail.model.words import CLUSTER_JOB_ID, by_whom
 from foresail.record.job_life import JobHistory
 from foresail.record.log_text import record_line
 from foresail.record.records import EventTaken, Instructed, Manifest, Predicted, Record, about
@@ -49,9 +51,11 @@ from foresail.service.store.protocol import (
     KeyedCall,
     NumberedRequest,
     Request,
+    Row,
     StoreUnavailable,
     Submit,
     WholeStep,
+    job_row,
 )
 from foresail.service.store.sql_store import SqlStore
 
@@ -82,7 +86,7 @@ class CommandsById(Mapping[str, CommandJob]):
         return sum(1 for _ in self)
 
     def forget(self, job_ids: Iterable[str]) -> None:
-        """These will not be run again."""
+        """Read these anew: they will not be run again, or are others now."""
         for job_id in job_ids:
             self._asked_for.pop(job_id, None)
 
@@ -266,7 +270,8 @@ class Acceptance:
             while not self._calls.empty() and len(calls) < _MOST_AT_ONCE:
                 calls.append(self._calls.get())
             goes_on = None not in calls
-            self._accept([call for call in calls if call is not None])
+            with self._store.numbering:
+                self._accept([call for call in calls if call is not None])
 
     def _accept(self, calls: Sequence[_Call]) -> None:
         """Answer calls, each that can be; where no job can be accepted, commands may yet be."""
@@ -360,6 +365,7 @@ class StoreLog:
         self._records: list[Record] = []
         self._lines: list[str] = []
         self._changes: dict[str, dict[str, Any]] = {}
+        self._new: dict[str, Row] = {}
         self._cycles = cycles
         self._begun = 0.0
         self._state: State | None = None
@@ -392,15 +398,17 @@ class StoreLog:
                 self._note(record, self._state, self._state.history)
                 self._cycles.take(record, self._state.history)
         subjects = [about(record) for record in self._records]
-        step = WholeStep(self._lines, self._inbox.taken, self._changes, subjects)
+        new = tuple(self._new.values())
+        step = WholeStep(self._lines, self._inbox.taken, self._changes, subjects, new)
         self._end += len(self._lines)
         end = self._store.commit_step(step)
         assert end == self._end, "records are written by this log alone"
         self._cycles.step(decided - self._begun, time.perf_counter() - decided)
-        done = [job_id for job_id, values in self._changes.items() if "end_seconds" in values]
+        others = {"end_seconds", "command"}
+        done = [job_id for job_id, values in self._changes.items() if not others.isdisjoint(values)]
         self._inbox.commands.forget(done)
         self._feed.committed(end - len(self._records) + 1, self._records)
-        self._records, self._lines, self._changes = [], [], {}
+        self._records, self._lines, self._changes, self._new = [], [], {}, {}
         if self._since_snapshot >= max(SNAPSHOT_EVERY, len(self._compaction)):
             self._since_snapshot = 0
             self._store.keep_snapshot(list(self._compaction.lines()), end)
@@ -432,6 +440,8 @@ class StoreLog:
             case Instructed(time=now, instruction=Withdraw(job_id, because)):
                 self._change(job_id, state="withdrawn", end_seconds=now, because=because)
             case EventTaken(event=Submitted(job=job)):
+                if CLUSTER_JOB_ID.fullmatch(job.job_id):
+                    self._new[job.job_id] = _row_of_cluster(job)
                 self._change(
                     job.job_id,
                     submit_seconds=job.submit_seconds,
@@ -452,6 +462,19 @@ class StoreLog:
                     start_seconds=began.start_seconds,
                     attempt=began.attempt,
                     places=_in_short(began.placement),
+                )
+            case EventTaken(event=JobChanged(job_id=job_id)) if job_id not in state.ended:
+                job = state.submitted_job(job_id).job
+                new = self._new.get(job_id)
+                commands = self._inbox.commands
+                known = CommandJob.from_json(new["command"]) if new else commands[job_id]
+                command = known.as_cluster_has_it(job)
+                self._change(
+                    job_id,
+                    name=command.name,
+                    cpus=command.cpus,
+                    deadline_seconds=job.deadline_seconds,
+                    command=command.to_json(),
                 )
             case EventTaken(time=now, event=NotStarted(job_id=job_id)):
                 ended = jobs.withdrawn.get(job_id)
@@ -479,6 +502,13 @@ class StoreLog:
 
     def _change(self, job_id: str, **values: Any) -> None:
         self._changes.setdefault(job_id, {}).update(values)
+
+
+def _row_of_cluster(job: Job) -> Row:
+    """Return the row, without a number, of a job that was submitted to the cluster itself."""
+    user = (job.user or "").partition("/")[0]
+    command = CommandJob(job.job_id, job.job_id, (), "/", user=user).as_cluster_has_it(job)
+    return job_row(Submit(command), 0, user, job.submit_seconds, command.to_json())
 
 
 def _in_short(placement: Placement) -> str:

@@ -22,9 +22,11 @@ import uvicorn
 
 from foresail.control.loop import Controller
 from foresail.explain.compiling import CompilerApart
+from foresail.live.cluster_plugin import ClusterPlugin
 from foresail.live.daemon import Daemon
 from foresail.live.run_clock import RunClock
 from foresail.model.errors import ForesailError
+from foresail.model.short_form import part_of
 from foresail.record.log_text import forget_shared
 from foresail.scenario.beginning import controller_of, rehearse
 from foresail.scenario.engines import engine_of
@@ -114,6 +116,8 @@ class RunningService:
         require_usable(configuration)
         engine_of(scenario_of_service(configuration))
         self._configuration = configuration
+        plugin: ClusterPlugin = part_of("cluster", configuration.cluster).build()
+        self._capabilities = plugin.capabilities
         self._path = path
         self._say = say
         self._folder = StateFolder(configuration.state.absolute())
@@ -187,6 +191,7 @@ class RunningService:
             metrics=self._metrics,
             counts=JobCounts(store),
             overview=Overview(store, self._snapshots, self._now),
+            capabilities=self._capabilities,
             policy=lambda: self._configuration.policy,
             reload=self._reload,
             condition=self._condition,

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from foresail.model.adapter import Capabilities, Wish
+from foresail.model.adapter import Capabilities, KnownJob, Wish
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.containers import quickly_made
@@ -187,7 +187,12 @@ class SimulatedCluster:
         """Nothing ran before."""
         return ()
 
-    def resume(self, running: Sequence[Start], now: float) -> Sequence[Event]:
+    def resume(
+        self,
+        running: Sequence[Start],
+        known: Sequence[KnownJob],  # noqa: ARG002 - none is its own
+        now: float,
+    ) -> Sequence[Event]:
         """Begin now what an earlier driver started, if it is all gone."""
         for start in running:
             self.carry_out(start, now)

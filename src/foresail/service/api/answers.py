@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from foresail.explain.forecast import Range
+from foresail.model.words import CLUSTER_JOB_ID
 
 JobState = Literal[
     "held", "pending", "running", "completed", "failed", "limit", "cancelled", "withdrawn"
@@ -399,5 +400,6 @@ class PolicyAnswer(BaseModel):
     policy: str
 
 
-JobId = Annotated[str, Field(pattern=r"^[0-9]{1,18}(_[0-9]{1,9})?$")]
-"""A job's id: a number, and for a member of an array its index."""
+_OWN_ID = "[0-9]{1,18}(_[0-9]{1,9})?"
+JobId = Annotated[str, Field(pattern=rf"^({_OWN_ID}|{CLUSTER_JOB_ID.pattern})$")]
+"""A job's id: a number, and for a member of an array its index; ``slurm:84`` of a cluster's own."""

@@ -17,11 +17,13 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection, Request
 
 from foresail.control.policy import Policy, parse_policy
+from foresail.model.adapter import Capabilities
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
 from foresail.scenario.own_requests import places_of_requests
+from foresail.service.api.answers import JobId
 from foresail.service.api.problems import CallRefused, request_id_of
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.connections import PEER
@@ -122,6 +124,8 @@ class ServiceParts:
     counts: JobCounts
     overview: Overview
     """What is counted."""
+    capabilities: Capabilities
+    """What the cluster can do."""
     policy: Callable[[], str]
     """Short form of what decides now."""
     reload: Callable[[str | None], str]
@@ -379,9 +383,11 @@ def _living(parts: ServiceParts, wanted: JobsWanted) -> Iterator[str]:
 
 
 def _is_wanted(job: Job, wanted: JobsWanted) -> bool:
-    """Return whether a job is one of those; schedulers know a job by its user and its name."""
-    user, _, name = (job.user or "").partition("/")
-    return (not wanted.users or user in wanted.users) and (not wanted.names or name in wanted.names)
+    """Return whether a job is one of those; schedulers may know a job by its user and its name."""
+    user = (job.user or "").partition("/")[0]
+    return (not wanted.users or user in wanted.users) and (
+        not wanted.names or job.name in wanted.names
+    )
 
 
 _FIRST_PAGE: Final = 20
@@ -389,8 +395,26 @@ _PAGE: Final = 1_000
 """Most arrays are small, and others' jobs come behind them."""
 
 
+def _full_id(parts: ServiceParts, job_id: str) -> str:
+    """The id that is meant: a job of the cluster goes by its name there where no other has that."""
+    if not parts.capabilities.brings_jobs or ":" in job_id or parts.store.job(job_id) is not None:
+        return job_id
+    meant = {each.partition(":")[0] for each in parts.store.ids_of_cluster(job_id)}
+    return f"{meant.pop()}:{job_id}" if len(meant) == 1 else job_id
+
+
+async def _meant_id(job_id: JobId, parts: Parts) -> str:
+    """Return the id that is meant, as ``_full_id`` does; without a thread where it is as given."""
+    brings_jobs = parts.capabilities.brings_jobs
+    return await asyncio.to_thread(_full_id, parts, job_id) if brings_jobs else job_id
+
+
+MeantJob = Annotated[str, Depends(_meant_id)]
+
+
 def own_job(parts: ServiceParts, caller: Caller, job_id: str) -> Row:
     """A job as it stands; raises ``CallRefused`` if there is none, or the caller may not see it."""
+    job_id = _full_id(parts, job_id)
     row = parts.store.job(job_id)
     if row is None and (members := jobs_meant(parts, caller, job_id)):
         first, last = (members[end]["job_id"] for end in (0, -1))
@@ -416,6 +440,7 @@ async def own_job_soon(parts: ServiceParts, caller: Caller, job_id: str) -> Row:
 
 def jobs_meant(parts: ServiceParts, caller: Caller, job_id: str) -> list[Row]:
     """A job, or the members of an array, if the caller sees them."""
+    job_id = _full_id(parts, job_id)
     row = parts.store.job(job_id)
     rows = [*_members(parts, job_id)] if row is None and "_" not in job_id else [row]
     return [each for each in rows if each is not None and caller.sees(each["user"])]
@@ -423,6 +448,12 @@ def jobs_meant(parts: ServiceParts, caller: Caller, job_id: str) -> list[Row]:
 
 def _members(parts: ServiceParts, array: str) -> Iterator[Row]:
     """The members of an array, whose numbers follow each other from its own on."""
+    if ":" in array:  # those of clusters come when they like
+        ids = parts.store.ids_of_cluster(array.partition(":")[2])
+        members = tuple(each for each in ids if each.startswith(f"{array}_"))
+        wanted = JobsWanted(job_ids=members, limit=len(members), oldest_first=True)
+        yield from parts.store.jobs(wanted)
+        return
     before, page = int(array) - 1, _FIRST_PAGE
     while rows := parts.store.jobs(JobsWanted(after=before, limit=page, oldest_first=True)):
         for row in rows:

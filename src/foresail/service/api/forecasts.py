@@ -40,6 +40,7 @@ from foresail.service.api.answers import (
 from foresail.service.api.callers import (
     AnyCaller,
     ClusterLimits,
+    MeantJob,
     Parts,
     ServiceParts,
     current_snapshot,
@@ -88,7 +89,7 @@ class WhatIfRequest(BaseModel):
 
 @router.get("/jobs/{job_id}/forecast")
 async def forecast(
-    job_id: JobId,
+    job_id: MeantJob,
     caller: AnyCaller,
     parts: Parts,
     *,
@@ -130,11 +131,13 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
     given = {name: value for name, value in changes.items() if value is not None}
     snapshot = await current_snapshot(parts)
     now: ForecastAnswer | None = None
+    known: Job | None = None
     if body.job_id is not None:
         row = await asyncio.to_thread(own_job, parts, caller, body.job_id)
-        require_waiting(row)
+        known = (await _pending(parts, row)).job
         command = CommandJob.from_json(row["command"])
-        asked = JobRequest.model_validate({**command.record(), **given})
+        unknown = {} if command.text else {"command": "-"}  # what a cluster's job runs
+        asked = JobRequest.model_validate({**command.record(), **unknown, **given})
         limit = command.requested_seconds
         submitted = row["submit_seconds"]
         ahead = await parts.forecaster.ahead(arrivals=body.arrivals)
@@ -149,10 +152,11 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
     if body.job is not None:
         limit = (await asyncio.to_thread(checks.job, body.job)).requested_seconds
     command = await asyncio.to_thread(checks.job, asked)
-    command = replace(command, job_id=body.job_id or _ASKED)
+    command = replace(command, job_id=_ASKED if known is None else known.job_id)
     if body.submitted_in is not None:
         submitted = parts.now() + body.submitted_in
     job = command.specification(submitted)
+    job = job if known is None else _as_known(job, known)
     known_as = replace(job, requested_seconds=limit)  # it needs as long as it would have
     forecasts = await parts.forecaster.ahead(
         [job], arrivals=body.arrivals, alike={job.job_id: known_as}
@@ -168,17 +172,14 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
 
 @router.get("/jobs/{job_id}/suggested-request")
 async def suggest(
-    job_id: JobId,
+    job_id: MeantJob,
     caller: AnyCaller,
     parts: Parts,
     risk: Annotated[float, Query(ge=_LEAST_RISK, lt=1.0)] = 0.05,
 ) -> SuggestedRequestAnswer:
     """Suggest the time to ask for so that the job needs longer with this probability at most."""
     row = await asyncio.to_thread(own_job, parts, caller, job_id)
-    require_waiting(row)
-    pending = await parts.snapshots.ask(lambda controller, _: controller.state.pending_job(job_id))
-    if pending is None:
-        raise CallRefused(HTTPStatus.CONFLICT, f"job {job_id} has just started")
+    pending = await _pending(parts, row)
     needed = await parts.forecaster.needed_seconds(pending.job, parts.now())
     requested = pending.job.requested_seconds
     return SuggestedRequestAnswer(
@@ -202,6 +203,28 @@ async def predictions(caller: AnyCaller, parts: Parts) -> PredictionsAnswer:  # 
             HorizonAnswer(**_judged(each), below_seconds=None if math.isinf(most) else most)
             for most, each in zip(HORIZONS_SECONDS, by_horizon, strict=True)
         ],
+    )
+
+
+async def _pending(parts: ServiceParts, row: Row) -> PendingJob:
+    """Return a job that waits, as the daemon has it; raises ``CallRefused`` if it does not."""
+    require_waiting(row)
+    job_id = row["job_id"]
+    pending = await parts.snapshots.ask(lambda controller, _: controller.state.pending_job(job_id))
+    if pending is None:
+        raise CallRefused(HTTPStatus.CONFLICT, f"job {job_id} has just started")
+    return pending
+
+
+def _as_known(job: Job, known: Job) -> Job:
+    """The job as one that predictors, and partitions, know as another."""
+    return replace(
+        job,
+        user=known.user,
+        group=known.group,
+        queue=known.queue,
+        partition=known.partition,
+        attributes=known.attributes,
     )
 
 
@@ -338,7 +361,7 @@ class _Standing:
 
 
 @router.get("/jobs/{job_id}/wait")
-async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
+async def wait(job_id: MeantJob, caller: AnyCaller, parts: Parts) -> WaitAnswer:
     """Explain a wait: place in the queue, and what would help; others' jobs nameless."""
     row = await asyncio.to_thread(own_job, parts, caller, job_id)
     require_waiting(row)
@@ -433,7 +456,8 @@ async def _tried_helps(
         return []
     helps = []
     for words, changed in (*_fewer_cpus(command, free), *_shorter(command, enough_seconds)):
-        asked = [changed.specification(pending.job.submit_seconds)]
+        specified = changed.specification(pending.job.submit_seconds)
+        asked = [_as_known(specified, pending.job)]
         otherwise = await parts.forecaster.ahead(asked)
         if job_id not in otherwise.waiting:  # it has just started
             return []

@@ -23,6 +23,7 @@ from foresail.service.api import answers
 from foresail.service.api.callers import (
     AnyCaller,
     Caller,
+    MeantJob,
     Parts,
     ServiceParts,
     Submitter,
@@ -80,6 +81,13 @@ async def submit(
     ] = None,
 ) -> answers.SubmittedAnswer:
     """Submit one job or several, all or none; answered once they are durable."""
+    if not parts.capabilities.runs_commands:
+        raise CallRefused(
+            HTTPStatus.CONFLICT,
+            f"no job can be submitted here: the cluster {parts.configuration.cluster} runs no "
+            "commands of Foresail's",
+            expected="jobs that are submitted to the cluster itself, which come from it",
+        )
     snapshot = await current_snapshot(parts, _CLUSTER_SECONDS)
     checks = JobChecks(
         caller.user,
@@ -213,7 +221,7 @@ def _ids(parts: ServiceParts, caller: Caller, job_ids: Sequence[str]) -> tuple[s
 
 
 @router.get("/jobs/{job_id}")
-async def show(job_id: answers.JobId, caller: AnyCaller, parts: Parts) -> answers.JobAnswer:
+async def show(job_id: MeantJob, caller: AnyCaller, parts: Parts) -> answers.JobAnswer:
     """A job as it stands, and why it waits."""
     row = await own_job_soon(parts, caller, job_id)
     told = (await _job_answers([row], parts, _PATIENCE_SECONDS))[0]
@@ -255,19 +263,19 @@ async def cancel_several(body: JobIdsBody, caller: Submitter, parts: Parts) -> a
 
 
 @router.post("/jobs/{job_id}/cancel", status_code=202)
-async def cancel(job_id: answers.JobId, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
+async def cancel(job_id: MeantJob, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
     """Withdraw a job that waits, stop one that runs; of an array's id, all of its members."""
     return await _command(Command.CANCEL, [job_id], caller, parts)
 
 
 @router.post("/jobs/{job_id}/hold", status_code=202)
-async def hold(job_id: answers.JobId, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
+async def hold(job_id: MeantJob, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
     """Keep a job that waits from starting; of an array's id, all of its members that wait."""
     return await _command(Command.HOLD, [job_id], caller, parts)
 
 
 @router.post("/jobs/{job_id}/release", status_code=202)
-async def release(job_id: answers.JobId, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
+async def release(job_id: MeantJob, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
     """Let a held job start again; of an array's id, all of its members that are held."""
     return await _command(Command.RELEASE, [job_id], caller, parts)
 
@@ -291,6 +299,12 @@ async def _command(
                 f"job {job_id} is {rows[0]['state']}",
                 expected="a job that is " + " or ".join(_STATES_FOR[command]),
             )
+        if ":" in able[0] and not parts.capabilities.keeps_queue:
+            raise CallRefused(
+                HTTPStatus.CONFLICT,
+                f"job {job_id} is the cluster's own, which hears nothing of this service",
+                expected=f"that you {command} it there",
+            )
         meant += able
     commands = [CommandRequest(command, each) for each in meant]
     asked = parts.acceptance.ask(caller.user, lambda _: commands)
@@ -299,7 +313,7 @@ async def _command(
 
 
 @router.get("/jobs/{job_id}/story")
-def job_story(job_id: answers.JobId, caller: AnyCaller, parts: Parts) -> answers.StoryAnswer:
+def job_story(job_id: MeantJob, caller: AnyCaller, parts: Parts) -> answers.StoryAnswer:
     """Return a job's story, in sentences."""
     job = own_job(parts, caller, job_id)
     found = parts.store.records_about(job)
@@ -327,7 +341,7 @@ def job_story(job_id: answers.JobId, caller: AnyCaller, parts: Parts) -> answers
     },
 )
 def job_logs(
-    job_id: answers.JobId,
+    job_id: MeantJob,
     caller: AnyCaller,
     parts: Parts,
     stream: Literal["out", "err"] = "out",

@@ -415,6 +415,8 @@ class WholeStep:
     """What has changed of jobs, by id: values by column."""
     about: Sequence[str | None] = ()
     """The job that each record is about, as ``record.records.about`` has it; () says nothing."""
+    new: Sequence[Row] = ()
+    """Jobs that were submitted to the cluster itself; each is given the next number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -84,6 +85,8 @@ class SqlStore:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.numbering = threading.Lock()
+        """Is held from asking for the next number until jobs have it."""
         self._passed_over = 0
         self._last_request = self._last_record = self._last_job = 0
         self._is_unsure_of_requests = self._is_unsure_of_records = False
@@ -210,6 +213,17 @@ class SqlStore:
 
     def commit_step(self, step: WholeStep) -> int:
         """Write down a step; returns the number of the log's last record."""
+        if not step.new:
+            return self._commit_step(step, ())
+        with self.numbering:
+            new = [{**row, "number": n} for n, row in enumerate(step.new, self.next_number())]
+            self._is_unsure_of_requests = True
+            end = self._commit_step(step, new)
+            self._last_job += len(new)
+            self._is_unsure_of_requests = False
+        return end
+
+    def _commit_step(self, step: WholeStep, new: Sequence[Row]) -> int:
         was_unsure, self._is_unsure_of_records = self._is_unsure_of_records, True
         with self.database.writing() as connection:
             if was_unsure:
@@ -223,6 +237,7 @@ class SqlStore:
                     )
                 ]
                 insert_rows(connection, RECORDS, rows)
+            insert_rows(connection, JOBS, new)
             for changes in _alike(step.jobs):
                 change_rows(connection, JOBS, "job_id", changes)
             moved = connection.execute(_MOVE_ON, {"taken": step.taken})
@@ -457,6 +472,13 @@ class SqlStore:
         )
         counts = counts.select_from(rows).where(came_about).group_by("grouped")
         return {row[0]: Judged(*row[1:]) for row in self.database.rows(counts)}
+
+    def ids_of_cluster(self, name: str) -> list[str]:
+        """Return ids of jobs that the cluster calls so, or members of an array of that name."""
+        ends = JOBS.c.job_id.endswith(f":{name}", autoescape=True)
+        is_member = JOBS.c.job_id.contains(f":{name}_", autoescape=True)
+        wanted = select(JOBS.c.job_id).where(ends | is_member).order_by(JOBS.c.number)
+        return [job_id for (job_id,) in self.database.rows(wanted)]
 
     def owners(self, job_ids: Collection[str]) -> dict[str, str]:
         """Return the owners of these jobs, by id."""

@@ -73,7 +73,7 @@ class ToyAdapter:
     def history(self):
         return ()
 
-    def resume(self, running, now):
+    def resume(self, running, known, now):
         for start in running:
             self.start(start, now)
         return self.reports(now)

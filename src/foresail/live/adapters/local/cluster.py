@@ -29,7 +29,7 @@ from foresail.live.adapters.local.machine import (
 )
 from foresail.live.cluster_plugin import RunContext, UseSample
 from foresail.live.command_job import CommandJob, host_name, job_environment, login_environment
-from foresail.model.adapter import Capabilities, Wish
+from foresail.model.adapter import Capabilities, KnownJob, Wish
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Instruction, Placement, Preempt, Start
 from foresail.model.errors import InputError, require_at_least, require_positive
@@ -132,7 +132,7 @@ class LocalAdapter:
     of its own, if it does, and ``gpus`` what they are called.
     """
 
-    capabilities: Final[Capabilities] = Capabilities(preempts=True, places=True)
+    capabilities: Final[Capabilities] = Capabilities(preempts=True, places=True, runs_commands=True)
 
     def __init__(
         self,
@@ -174,7 +174,12 @@ class LocalAdapter:
         """None: what ran here in other runs, this machine does not know."""
         return ()
 
-    def resume(self, running: Sequence[Start], now: float) -> list[Ended]:
+    def resume(
+        self,
+        running: Sequence[Start],
+        known: Sequence[KnownJob],  # noqa: ARG002 - none is this machine's own
+        now: float,
+    ) -> list[Ended]:
         """Adopt what still runs, say how the rest ended, and begin what never began."""
         never_began = []
         for start in running:
