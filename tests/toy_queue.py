@@ -94,7 +94,9 @@ def end(each, now, because):
 class QueueAdapter:
     """It compares the queue with what it has told of it, as one does that asks squeue."""
 
-    capabilities = Capabilities(preempts=True, begins_jobs=True, keeps_queue=True, brings_jobs=True)
+    capabilities = Capabilities(
+        preempts=True, begins_jobs=True, keeps_queue=True, brings_jobs=True, is_remote=True
+    )
     wake_descriptor = None
 
     def __init__(self, queue):
@@ -224,6 +226,8 @@ class QueueCluster:
         self.file = parameters.file
 
     def connect(self, run):
+        if Path(f"{self.file}.away").exists():
+            raise OSError("the queue is away")
         return QueueAdapter(Queue(self.file))
 
     def trial(self, folder):

@@ -1,6 +1,7 @@
 """Clusters whose control plane goes away, and that report what cannot be: the daemon goes on."""
 
 import math
+import threading
 from dataclasses import replace
 
 import pytest
@@ -74,6 +75,7 @@ class Moody:
 
     def resume(self, running, known, now):
         self._is_there()
+        self.known = known
         for start in running:
             self.carry_out(start, now)
         return []
@@ -238,6 +240,84 @@ def test_what_is_kept_is_handed_over_once_and_a_refusal_is_no_absence():
     with pytest.raises(InputError, match="starts jobs"):
         contact.carry_out(Start("a", ALL, stage="map"), 1.0)
     assert not contact.is_away
+
+
+class Slow(Moody):
+    """A remote cluster; it answers a look, and begins a job, only once it is let."""
+
+    capabilities = Capabilities(is_remote=True)
+
+    def __init__(self, *also):
+        super().__init__(also=also)
+        self.may_look, self.may_begin = threading.Event(), threading.Event()
+
+    def reports(self, now):
+        self.may_look.wait(30.0)
+        return super().reports(now)
+
+    def carry_out(self, start, now):
+        self.may_begin.wait(30.0)
+        super().carry_out(start, now)
+
+
+def test_a_call_that_is_late_holds_nobody_up_and_is_made_once(monkeypatch):
+    """It counts as away meanwhile; what a late look has found is reported once, starts are kept."""
+    monkeypatch.setattr("foresail.live.cluster_contact._PATIENCE_SECONDS", 0.01)
+    found = NodeDown(0.0, "x")
+    cluster = Slow(found)
+    contact = ClusterContact(cluster)
+    (away,) = contact.reports(0.0)
+    assert away == ClusterUnavailable(0.0, "TimeoutError: it has not answered for 0.01 s")
+    assert [*contact.reports(1.0)] == []
+    cluster.may_look.set()
+    wait_for(contact)
+    assert [*contact.reports(2.0)] == [ClusterAvailable(2.0), found]
+    for job_id in "ab":
+        contact.carry_out(Start(job_id, ALL), 3.0)
+    (away,) = contact.reports(3.0)
+    assert contact.is_away
+    cluster.may_begin.set()
+    wait_for(contact)
+    events = [*contact.reports(9.0), *contact.reports(10.0)]
+    assert events[0] == ClusterAvailable(9.0)
+    assert [each.job_id for each in cluster.begun] == ["a", "b"]
+    assert [each.outcome.job_id for each in events[1:]] == ["a", "b"]
+    cluster.reports = failing
+    (away,) = contact.reports(11.0)
+    assert away == ClusterUnavailable(11.0, "OSError: no")
+
+
+def failing(now):
+    raise OSError("no")
+
+
+def wait_for(contact):
+    contact._late.exception(30.0)
+
+
+def test_a_driver_hears_what_is_known_of_jobs(tmp_path):
+    """Who waits, with attempts that were taken back; who runs by no start of ours; not our own."""
+    names = "one", "two", "over"
+    new = [replace(job(f"c:{name}"), submit_seconds=9e9) for name in names]
+    back = Outcome("c:one", 1.0, 2.0, EndedBecause.REVOKED)
+    also = [
+        *(Submitted(1.0, each) for each in new),
+        *(Began(1.0, "c:over", 1, ALL, 1.0, ours=False), Ended(1.0, Outcome("c:over", 1.0, 2.0))),
+        *(Began(1.0, "c:one", 1, ALL, 1.0, ours=False), Ended(1.0, back)),
+        Began(1.0, "c:two", 3, ALL, 1.0, ours=False),
+        Submitted(1.0, job("plain")),
+    ]
+    shown, first = RecordingObserver(), Moody()
+    first.resume = lambda running, known, now: also
+    daemon(tmp_path, first, Once(leave_after=1), shown).work()
+    assert [each.count("which is left out") for each in shown.sentences] == [1]
+    later = Moody()
+    daemon(tmp_path, later, Once(leave_after=1), shown).work()
+    assert [(each.job.job_id, each.attempts, each.runs) for each in later.known] == [
+        ("c:two", 3, True),
+        ("c:one", 1, False),
+    ]
+    assert later.known[1].job.submit_seconds == 1.0
 
 
 NODES = Cluster((Partition("all", Resources(2.0), tuple(Node(n, Resources(1.0)) for n in "xy")),))

@@ -96,7 +96,13 @@ def test_the_life_of_a_queue_is_followed_through_a_kill(tmp_path):
     queue.put("85", limit=600.0, name="sooner")
     queue.put("86", cpus=4, user="bob")
     queue.put("87", cpus=4, user="bob")
+    away = tmp_path / "queue.json.away"
+    away.touch()
     with live_service(tmp_path, settings(tmp_path)) as service, service.client() as client:
+        health = client.get("/v1/health")
+        assert health.status_code == 503
+        assert "the cluster cannot be reached (OSError: the queue is away)" in health.text
+        away.unlink()
         jobs = until(client, _84="completed", _85="running", _86="pending", _87="pending")
         assert len(jobs) == 4
         changed = jobs["toyqueue:85"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import Final, cast
 
 from foresail.model.adapter import Capabilities, ClusterAdapter, KnownJob, Wish
 from foresail.model.changing_nodes import changed
@@ -40,6 +43,8 @@ from foresail.record.state import State
 
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 30.0
+_PATIENCE_SECONDS: Final = 5.0
+"""How long the daemon waits for a call to a remote cluster."""
 
 
 class ClusterContact:
@@ -47,7 +52,9 @@ class ClusterContact:
 
     Where a call fails, the cluster counts as unavailable: that is reported, what is instructed is
     kept, and both the call and what was kept are repeated until they succeed, which an adapter
-    carries out once. What is the input's fault (``ForesailError``) is raised as it was.
+    carries out once. So it does as long as a call to a remote one (``is_remote``) takes longer than
+    some seconds; what that brings at last is reported. What is the input's fault
+    (``ForesailError``) is raised as it was.
     """
 
     def __init__(self, adapter: ClusterAdapter) -> None:
@@ -56,8 +63,10 @@ class ClusterContact:
         self._has_resumed = False
         self._unsent: deque[Instruction | Wish] = deque()
         self._news: list[Event] = []
+        self._heard: list[Event] = []  # by the call that is made
         self._pause_seconds = _FIRST_PAUSE_SECONDS
         self._retry_seconds: float | None = None
+        self._late: Future[Sequence[Event]] | None = None
         self.capabilities: Final[Capabilities] = adapter.capabilities
         self.wake_descriptor: Final[int | None] = adapter.wake_descriptor
 
@@ -77,9 +86,12 @@ class ClusterContact:
         return has_resumed
 
     def history(self) -> Sequence[HistoryOutcome]:
-        """Return what the cluster knows of earlier runs; nothing where it cannot say that now."""
+        """Return what the cluster knows of earlier runs; nothing where it cannot say that now.
+
+        What it says later is among its reports.
+        """
         try:
-            return self._adapter.history()
+            return cast("Sequence[HistoryOutcome]", self._made(self._adapter.history))
         except ForesailError:
             raise
         except Exception:
@@ -113,10 +125,11 @@ class ClusterContact:
         return self._adapter.next_seconds if self._retry_seconds is None else self._retry_seconds
 
     def close(self) -> None:
-        """Let go of what the adapter holds open."""
-        self._adapter.close()
+        """Let go of what the adapter holds open, unless it is about something."""
+        if self._late is None or self._late.done():
+            self._adapter.close()
 
-    def _send(self, now: float) -> None:
+    def _send(self, now: float) -> Sequence[Event]:
         while self._unsent:
             try:
                 self._adapter.carry_out(self._unsent[0], now)
@@ -124,20 +137,39 @@ class ClusterContact:
                 self._unsent.popleft()
                 raise
             self._unsent.popleft()
+        return ()
 
-    def _hear(self, now: float) -> None:
-        found: list[Event] = []
+    def _hear(self, now: float) -> Sequence[Event]:
         if self._to_resume is not None:
-            found += self._adapter.resume(*self._to_resume, now)
+            self._heard += self._adapter.resume(*self._to_resume, now)
             self._to_resume, self._has_resumed = None, True
         else:
-            found += self._adapter.reports(now)
-        self._news += found
-        self._send(now)
+            self._heard += self._adapter.reports(now)
+        return self._send(now)
 
-    def _try(self, call: Callable[[float], None], now: float) -> None:
+    def _made(self, call: Callable[[], Sequence[Event]]) -> Sequence[Event]:
+        """Return what a call brings if that is soon; raises ``TimeoutError`` if not.
+
+        No other is made until it has come back.
+        """
+        if not self.capabilities.is_remote:
+            return call()
+        if self._late is not None:
+            self._news += self._come_back(self._late)
+        self._late = Future()
+        threading.Thread(target=_fulfil, args=(self._late, call), daemon=True).start()
+        wait([self._late], _PATIENCE_SECONDS)
+        return self._come_back(self._late)
+
+    def _come_back(self, late: Future[Sequence[Event]]) -> Sequence[Event]:
+        if not late.done():
+            raise TimeoutError(f"it has not answered for {_PATIENCE_SECONDS:g} s")
+        self._late = None
+        return late.result()
+
+    def _try(self, call: Callable[[float], Sequence[Event]], now: float) -> None:
         try:
-            call(now)
+            self._made(partial(call, now))
         except ForesailError:
             raise
         except Exception as error:  # whatever the cluster's fault is, it is no policy's
@@ -150,6 +182,17 @@ class ClusterContact:
             if self.is_away:
                 self._news.insert(0, ClusterAvailable(now))
                 self._retry_seconds, self._pause_seconds = None, _FIRST_PAUSE_SECONDS
+        if self._late is None:
+            heard, self._heard = self._heard, []
+            self._news += heard
+
+
+def _fulfil(answer: Future[Sequence[Event]], call: Callable[[], Sequence[Event]]) -> None:
+    """Make a call, and say what comes of it."""
+    try:
+        answer.set_result(call())
+    except BaseException as error:
+        answer.set_exception(error)
 
 
 def what_can_be(

@@ -49,6 +49,8 @@ class Capabilities:
         Jobs wait in a queue of the cluster, which hears what is wished of them.
     brings_jobs
         Jobs are submitted to the cluster itself, which reports them, by ids of its own.
+    is_remote
+        Its control plane is elsewhere: calls may take long, and each is made in a thread apart.
     runs_commands
         The commands of jobs that people submit to Foresail are run.
     """
@@ -61,6 +63,7 @@ class Capabilities:
     begins_jobs: bool = False
     keeps_queue: bool = False
     brings_jobs: bool = False
+    is_remote: bool = False
     runs_commands: bool = False
 
     def require(self, instruction: Instruction | Wish) -> None:

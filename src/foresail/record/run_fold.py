@@ -268,7 +268,7 @@ class RunFold:
             case Instructed(time=now, instruction=instruction):
                 self._state.let_begin(now)  # where the event by which it came is not kept
                 self._obey(instruction, now)
-            case Corrected():
+            case Corrected() if unit_of(record) in self._state.running:  # it may have ended at once
                 self._state.correct(unit_of(record), record.next_seconds, record.count)
             case Decided():
                 self.learned_of.clear()

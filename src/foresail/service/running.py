@@ -239,8 +239,8 @@ class RunningService:
                     old, self._configuration, self._next = self._configuration, self._next, None
                     _LOG.info("policy: %s", self._configuration.policy)
                 daemon = self._daemon()
-            except StoreUnavailable as error:
-                pause = self._wait_for_store(error, pause)
+            except (StoreUnavailable, ConnectionError) as error:
+                pause = self._wait_for(error, pause)
                 continue
             except ForesailError as error:
                 if old is None:
@@ -256,7 +256,7 @@ class RunningService:
             except StoreUnavailable as error:
                 if time.monotonic() - begin > _LONGEST_PAUSE_SECONDS:
                     pause = _FIRST_PAUSE_SECONDS
-                pause = self._wait_for_store(error, pause)
+                pause = self._wait_for(error, pause)
             except Exception as error:
                 if self._configuration.policy == FALLBACK_POLICY:
                     raise
@@ -315,7 +315,7 @@ class RunningService:
             let_go_of_libraries()
         self._compiler.compile()
 
-    def _wait_for_store(self, error: StoreUnavailable, pause: float) -> float:
+    def _wait_for(self, error: Exception, pause: float) -> float:
         """Wait a while; what runs runs on. Returns how long to wait the next time."""
         self._problem = str(error)
         _LOG.error("%s; tried again in %.1f s", error, pause)

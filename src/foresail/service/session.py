@@ -21,7 +21,7 @@ from foresail.live.cluster_plugin import ClusterPlugin, RunContext
 from foresail.live.daemon import Daemon
 from foresail.live.run_directory import RunHistory
 from foresail.model.cluster import Cluster, Resources
-from foresail.model.errors import InputError
+from foresail.model.errors import ForesailError, InputError
 from foresail.model.short_form import part_of
 from foresail.model.whole_files import to_be_written, write_durably
 from foresail.record.records import Manifest, PolicyChanged
@@ -219,7 +219,10 @@ def daemon_of(
     cycles: CycleWatch,
     served: ServedAccounts,
 ) -> Daemon:
-    """The daemon of a session, as the store's log leaves the run."""
+    """The daemon of a session, as the store's log leaves the run.
+
+    Raises ``ConnectionError`` if the cluster is away.
+    """
     cluster: ClusterPlugin = part_of("cluster", configuration.cluster).build()
     context = RunContext(
         folder.attempts,
@@ -230,8 +233,15 @@ def daemon_of(
         identity=store.identity,
         account_of_job=(lambda job: served.account(job.user)) if served.keeps_apart else None,
     )
-    adapter = cluster.connect(context)
-    scenario = replace(scenario_of_service(configuration), place=adapter.cluster)
+    try:
+        adapter = cluster.connect(context)
+        there = adapter.cluster
+    except ForesailError:
+        raise
+    except Exception as error:  # whatever it is, the cluster may be back in a while
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ConnectionError(f"the cluster cannot be reached ({why})") from error
+    scenario = replace(scenario_of_service(configuration), place=there)
     engine_of(replace(scenario, place="processors"))
     known = recovered(store, scenario.policy_in_force.compares_with)
     is_new, manifest = not len(known.compaction), manifest_of(scenario)
@@ -239,7 +249,7 @@ def daemon_of(
     controller = controller_of(scenario, log)
     if not is_new:
         _note_policy(known.run, manifest, log)
-        _require_same_processors(known.run.state.cluster, adapter.cluster)
+        _require_same_processors(known.run.state.cluster, there)
         snapshots.recovered(known.run)
         controller.take_over(known.run)
     log.follow(controller.state)
