@@ -47,7 +47,15 @@ class QueueParameters:
 
 def row(**given):
     usual = {"user": "ann", "name": "train", "cpus": 1, "limit": 7200.0, "seconds": 3600.0}
-    return {**usual, "state": "pending", "attempt": 0, "start": 0.0, "ends": [], **given}
+    return {
+        **usual,
+        "state": "pending",
+        "attempt": 0,
+        "start": 0.0,
+        "ends": [],
+        "held": False,
+        **given,
+    }
 
 
 class Queue:
@@ -115,6 +123,10 @@ class QueueAdapter:
         for start in running:
             self.carry_out(start, now)
         with self.queue.rows() as rows:
+            for each in known:
+                there = rows.get(each.job.job_id.removeprefix(NAME), {})
+                if there.get("held", each.held) != each.held:
+                    there["held"] = each.held
             over = [name for name, each in rows.items() if each["state"] in ("done", "gone")]
         for name in over:  # before anybody looked
             self.told.setdefault(name, None)
@@ -138,6 +150,9 @@ class QueueAdapter:
                     self.told[name] = None
                 case Cancelled(), "running":
                     end(each, now, "cancelled")
+                case JobChanged(job=job), "pending":
+                    each.update(name=job.name or each["name"], limit=job.requested_seconds)
+                    self.told[name][2] = job
                 case ((Held() | Released()), _):
                     each["held"] = isinstance(instruction, Held)
 
@@ -210,6 +225,11 @@ class Trial:
                 self.queue.put(job_id.removeprefix(NAME), state="gone")
             case Began(job_id=job_id):
                 self.queue.begin(job_id.removeprefix(NAME), event.time)
+
+    def in_queue(self, job_id):
+        with self.queue.rows() as rows:
+            each = rows[job_id.removeprefix(NAME)]
+            return (each["held"], each["limit"]) if each["state"] == "pending" else None
 
     def times_begun(self, job_id):
         with self.queue.rows() as rows:

@@ -18,6 +18,7 @@ from foresail.checks.clusters import (
     RULES,
     check_adapter,
     check_cluster,
+    hears_what_is_wished,
     tells_what_was_submitted_to_it,
 )
 from foresail.checks.rules import NonconformityError, breaches, rule_sentence
@@ -26,16 +27,19 @@ from foresail.live.command_job import CommandJob
 from foresail.live.run_directory import RunDirectory, RunSettings
 from foresail.model import registry
 from foresail.model.adapter import Capabilities
-from foresail.model.decision import Preempt, Start
+from foresail.model.decision import Preempt, Start, Withdraw
 from foresail.model.errors import InputError
 from foresail.model.event import (
     Began,
     Cancelled,
     Ended,
     EndedBecause,
+    Held,
+    JobChanged,
     NodeDown,
     NotStarted,
     Outcome,
+    Released,
     Submitted,
 )
 from foresail.model.registry import entries, find
@@ -298,23 +302,41 @@ def faulty_queues(adapter):
                 for each in super().reports(now)
             ]
 
-    return SubmitsAgain, HidesWhoLeft, HidesWhoCame, WithoutItsName
+    def deaf_to(*kinds):
+        class Deaf(adapter):
+            def carry_out(self, instruction, now):
+                if not isinstance(instruction, kinds):
+                    super().carry_out(instruction, now)
+
+        return Deaf
+
+    class KeepsHolds(adapter):
+        def resume(self, running, known, now):
+            holds = [replace(each, held=True) for each in known]
+            return super().resume(running, holds, now)
+
+    submits, wished = tells_what_was_submitted_to_it, hears_what_is_wished
+    yield from ((each, submits) for each in (SubmitsAgain, HidesWhoLeft, HidesWhoCame))
+    yield WithoutItsName, submits
+    yield KeepsHolds, wished
+    yield from ((deaf_to(kind), wished) for kind in (Held, Released, JobChanged, Cancelled))
+    yield deaf_to(Withdraw), wished
 
 
 def test_a_queue_of_its_own_conforms(tmp_path):
     """A cluster to which people submit; one that hides what becomes of their jobs does not."""
     numbers = count()
 
-    def breaks(adapter):
+    def breaks(adapter, *rules):
         def trial():
             queue = toy_queue.Queue(tmp_path / str(next(numbers)))
             return toy_queue.Trial(adapter, queue)
 
-        return {each.rule for each in breaches(trial, RULES)}
+        return {each.rule for each in breaches(trial, rules or RULES)}
 
     assert breaks(toy_queue.QueueAdapter) == set()
-    for adapter in faulty_queues(toy_queue.QueueAdapter):
-        assert rule_sentence(tells_what_was_submitted_to_it) in breaks(adapter), adapter
+    for adapter, rule in faulty_queues(toy_queue.QueueAdapter):
+        assert breaks(adapter, rule) == {rule_sentence(rule)}, adapter
 
 
 def broken(toy, adapter):

@@ -229,6 +229,9 @@ class ChangingTrial(Trial):
     def start_of(self, seconds):
         return replace(super().start_of(seconds), placement=on("n1"))
 
+    def in_queue(self, job_id):
+        """It has none."""
+
     def happen(self, event):
         self.adapter._node_events.append(event)
         self.adapter._soonest = None

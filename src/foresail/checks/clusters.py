@@ -17,7 +17,7 @@ from foresail.live.cluster_plugin import ClusterPlugin
 from foresail.model.adapter import ClusterAdapter, ClusterTrial, KnownJob, LivesByItself
 from foresail.model.changing_nodes import changed, changes_between
 from foresail.model.cluster import Cluster, Node
-from foresail.model.decision import Placement, Preempt, Start
+from foresail.model.decision import Placement, Preempt, Start, Withdraw
 from foresail.model.errors import InputError
 from foresail.model.event import (
     Began,
@@ -25,6 +25,8 @@ from foresail.model.event import (
     Ended,
     EndedBecause,
     Event,
+    Held,
+    JobChanged,
     NodeAdded,
     NodeChange,
     NodeChanged,
@@ -33,6 +35,7 @@ from foresail.model.event import (
     NodeRemoved,
     NotStarted,
     Outcome,
+    Released,
     Submitted,
 )
 from foresail.model.job import Job
@@ -327,6 +330,41 @@ def tells_what_was_submitted_to_it(make: Make) -> None:
     demand(said == expected, f"after job 84 has gone and 86 has come, of {ids} known, it {said}")
 
 
+def hears_what_is_wished(make: Make) -> None:
+    """Require that every wish reaches jobs in its queue, also what was wished while none drove."""
+    trial = make()
+    with _Driver(trial) as driver:
+        can = driver.adapter.capabilities
+        if not (can.keeps_queue and can.brings_jobs):
+            return
+        living = _living(trial)
+        for name in ("84", "85"):
+            living.happen(Submitted(driver.now, Job.gang(name, driver.now, 1, _LONG_SECONDS)))
+        driver.wait_quietly()
+        first, second = (each.job for each in driver.news if isinstance(each, Submitted))
+        now, longer = driver.now, replace(first, requested_seconds=2 * _LONG_SECONDS)
+        for wish, job_id, expected in (
+            (Held(now, first.job_id), first.job_id, (True, _LONG_SECONDS)),
+            (Released(now, first.job_id), first.job_id, (False, _LONG_SECONDS)),
+            (JobChanged(now, longer), first.job_id, (False, 2 * _LONG_SECONDS)),
+            (Cancelled(now, first.job_id), first.job_id, None),
+            (Held(now, second.job_id), second.job_id, (True, _LONG_SECONDS)),
+        ):
+            driver.adapter.carry_out(wish, driver.now)
+            driver.wait_quietly()
+            found = living.in_queue(job_id)
+            demand(found == expected, f"after {type(wish).__name__} its queue has {found}")
+        now = driver.now
+    with _Driver(trial, now) as driver:
+        driver.resume(known=[KnownJob(second, 0, runs=False, held=False)])
+        driver.wait_quietly()
+        found = living.in_queue(second.job_id)
+        demand(found == (False, _LONG_SECONDS), f"what was let go meanwhile is as {found}")
+        driver.adapter.carry_out(Withdraw(second.job_id, "it is tried"), driver.now)
+        driver.wait_quietly()
+        demand(living.in_queue(second.job_id) is None, "it does not hear of a withdrawal")
+
+
 def _living(trial: ClusterTrial) -> LivesByItself:
     """The trial as one that does by itself what its adapter declares."""
     demand(isinstance(trial, LivesByItself), "it declares what its trial cannot let happen")
@@ -347,6 +385,7 @@ RULES: Final[tuple[Rule, ...]] = (
     tells_what_it_did_not_start,
     tells_what_began_by_itself,
     tells_what_was_submitted_to_it,
+    hears_what_is_wished,
 )
 
 

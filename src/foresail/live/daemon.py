@@ -38,7 +38,6 @@ from foresail.model.event import (
     EndedBecause,
     EstimateExpired,
     Event,
-    Held,
     NodeDown,
     NodeRemoved,
     NodeUp,
@@ -303,8 +302,11 @@ class Daemon:
         """Return the jobs that wait, and those that run by no start of ours."""
         running, state = self.controller.running.values(), self.controller.state
         begun = [KnownJob(each.job, each.attempt, runs=True) for each in running if not each.ours]
-        waiting = (each.job for each in self.controller.pending)
-        return [*begun, *(KnownJob(job, state.attempts(job.job_id), runs=False) for job in waiting)]
+        waiting = ((each.job, each.job.job_id) for each in self.controller.pending)
+        return begun + [
+            KnownJob(job, state.attempts(job_id), runs=False, held=job_id in state.held)
+            for job, job_id in waiting
+        ]
 
     def _gone(self, found: Sequence[Event], now: float) -> Iterator[Ended]:
         """Yield ends of what was not ours and is not there any more: nothing is known of these."""
@@ -450,8 +452,6 @@ class Daemon:
         for unit in self.controller.state.stopping:
             self._adapter.carry_out(_preempt(running[unit]), now)
         self._tell_queue(itertools.starmap(Withdraw, self.jobs.withdrawn.items()), now)
-        held = self.controller.state.held.items()
-        self._tell_queue([Held(now, job_id, by) for job_id, by in held], now)
 
     def _stop_all(self, now: float) -> None:
         """Have the cluster stop what runs, if it can; that is the user's wish, not a decision."""

@@ -95,6 +95,8 @@ class KnownJob:
     attempts: int
     """How many have begun, the one that runs among them."""
     runs: bool
+    held: bool = False
+    """Whether it is to be held, as people wished last."""
 
 
 class ClusterAdapter(Protocol):
@@ -125,9 +127,9 @@ class ClusterAdapter(Protocol):
         instructed is reported with ``Began``, known before or not. ``known`` are all other jobs:
         of those that came from the cluster none is reported as submitted again, and what has become
         of each is (``Cancelled`` where it has gone from the queue, ``Began`` and ``Ended`` where it
-        ran, ``JobChanged``); jobs of the cluster that are not among them are new. Nodes that are
-        down now are reported, all others are up; that ``cluster`` has others than the log is for
-        the driver to see.
+        ran, ``JobChanged``); jobs of the cluster that are not among them are new. What waits is
+        held, or let go where somebody wished it held before. Nodes that are down now are reported,
+        all others are up; that ``cluster`` has others than the log is for the driver to see.
         """
 
     def carry_out(self, instruction: Instruction | Wish, now: float) -> None:
@@ -138,7 +140,7 @@ class ClusterAdapter(Protocol):
         that does not run changes nothing. Times to report at (``WakeAt``, ``TickAt``) are for the
         cluster only where it keeps the clock; wishes, and withdrawals, only where it keeps a queue.
         One of a job that it does not know, or that is as wished, changes nothing: a driver that
-        comes after another one repeats which jobs are withdrawn and which are held.
+        comes after another one repeats which jobs are withdrawn.
 
         Raises ``InputError`` if that takes what its capabilities do not declare.
         """
@@ -190,4 +192,10 @@ class LivesByItself(Protocol):
         """Let it be so: a node comes, changes or goes; a start to come is none; a job begins.
 
         A job is submitted to the cluster, under the id it has there, or leaves its queue.
+        """
+
+    def in_queue(self, job_id: str) -> tuple[bool, float | None] | None:
+        """Return whether a job that waits at the cluster is held, and its limit; None: it is gone.
+
+        Asked of clusters that keep a queue and bring jobs.
         """

@@ -160,6 +160,9 @@ class Trial:
         else:
             self.world.changes.append(event)
 
+    def in_queue(self, job_id):
+        """It has none."""
+
     def times_begun(self, job_id):
         return self.world.begun[job_id]
 
