@@ -21,10 +21,13 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(known)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     parser.add_argument("--check", action="store_true", help="fail if a ratio leaves its range")
-    parser.add_argument("--growth", action="store_true", help="time against the number of jobs")
+    parser.add_argument(
+        "--growth", choices=("short", "full"), help="how costs grow with the queue, with exponents"
+    )
     arguments = parser.parse_args()
     if arguments.growth:
-        print(growth_table())
+        for line in growth_table(full=arguments.growth == "full"):
+            print(line, flush=True)
         return 0
     unknown = [name for name in arguments.names if name not in known]
     if unknown:

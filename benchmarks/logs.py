@@ -22,9 +22,9 @@ _REAL_NAMES: Final = ("KTH-SP2", "CTC-SP2", "SDSC-SP2", "SDSC-BLUE", "CEA-Curie"
 
 
 @cache
-def generated(jobs: int) -> Workload:
-    """Jobs of the Lublin-Feitelson model on 512 processors at load 0.7."""
-    parameters = find("generator", "lublin").parameters(jobs=jobs, processors=PROCESSORS, load=0.7)
+def generated(jobs: int, load: float = 0.7) -> Workload:
+    """Jobs of the Lublin-Feitelson model on 512 processors."""
+    parameters = find("generator", "lublin").parameters(jobs=jobs, processors=PROCESSORS, load=load)
     return generate("lublin", parameters, seed=1)
 
 

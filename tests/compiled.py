@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import numba
+import numpy as np
 
 from foresail.kernels.borrowed import Places
 from foresail.kernels.calling import fill_belief, step_address, take_predictor_step
@@ -21,7 +22,8 @@ def compiled(part: Callable[..., Any]) -> Callable[..., Any]:
 def take(step: Any, slot: int, now: float, runtime: float, *arrays: Any) -> None:
     """Take a predictor's step; ``arrays`` are specs, model, users, jobs and summaries."""
     places = Places(*arrays)
-    take_predictor_step(step_address(step), slot, float(now), float(runtime), places.numbers)
+    slots = np.array([slot], np.int64)
+    take_predictor_step(step_address(step), slots, float(now), float(runtime), places.numbers)
 
 
 def believe(step: Any, slot: int, *arrays: Any) -> None:

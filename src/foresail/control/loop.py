@@ -597,13 +597,13 @@ class Controller:
 
     def _refresh_predictions(self) -> None:
         """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
-        if self.predictor.refreshes_predictions:
-            for pending in self.state.startable_roster.in_order():
-                if pending.job.user in self._learned_of:
-                    belief = self.predictor.refreshed(pending.job, self.now)
-                    self.state.believe(pending.job.job_id, belief)
-                    if self._log is not None:
-                        self._log.refreshed(pending, belief)
+        users = self._learned_of if self.predictor.refreshes_predictions else ()
+        waiting = self.state.startable_roster.of_groups(users)
+        beliefs = self.predictor.all_refreshed([each.job for each in waiting], self.now)
+        self.state.believe_all(waiting, beliefs)
+        if self._log is not None:
+            for pending, belief in zip(waiting, beliefs, strict=True):
+                self._log.refreshed(pending, belief)
         self._learned_of.clear()
 
     def _withdraw(self, withdrawn: Iterable[Withdrawn]) -> None:

@@ -98,15 +98,16 @@ _predictor_arrays_at: Final[Any] = arrays_at(types.Tuple(PREDICTOR_INPUTS.types[
 
 @bare_kernel
 def take_predictor_step(
-    address: float, slot: int, now: float, runtime: float, places: Floats
+    address: float, slots: NDArray[np.int64], now: float, runtime: float, places: Floats
 ) -> None:
-    """Let a predictor take the step at an address; see ``PredictorInputs``.
+    """Let a predictor take the step at an address for each slot; see ``PredictorInputs``.
 
     ``places`` describes its arrays, in that order (``foresail.kernels.borrowed.Places``).
     """
     specs, model, users, jobs, summaries = _predictor_arrays_at(places, 0)
-    inputs = PredictorInputs(slot, now, runtime, specs, model, users, jobs, summaries)
-    call_predictor_step(address, inputs)
+    for slot in slots:
+        inputs = PredictorInputs(slot, now, runtime, specs, model, users, jobs, summaries)
+        call_predictor_step(address, inputs)
 
 
 @bare_kernel

@@ -113,6 +113,8 @@ class PassInputs(NamedTuple):
     """The scheduler's, and as much room to work in as it has put behind them."""
     starts: NDArray[np.int64]
     """Filled with the slots to start now, in order."""
+    begin: int
+    """How many in front of the queue order are gaps, at least."""
 
 
 PASS_INPUTS = types.NamedTuple(
@@ -130,6 +132,7 @@ PASS_INPUTS = types.NamedTuple(
         _MATRIX,
         _VECTOR,
         _INDICES,
+        types.int64,
     ),
     PassInputs,
 )

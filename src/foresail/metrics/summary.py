@@ -299,8 +299,11 @@ def fairness(schedule: Schedule) -> Fairness:
     jobs = int(rows["first"].sum())
     overtakings = passings = 0
     idle_while_waiting = idle_while_fitting = 0.0
-    for job_ids, processors in apart(schedule):
-        mine = rows.filter(pl.col("job_id").is_in(job_ids.implode()))
+    groups = apart(schedule)
+    for job_ids, processors in groups:
+        mine = rows
+        if len(groups) > 1:
+            mine = rows.filter(pl.col("job_id").is_in(job_ids.implode()))
         queued, start, end, cpus = (
             mine[name].to_numpy().astype(np.float64)
             for name in ("queued_seconds", "start_seconds", "end_seconds", "cpus")

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from array import array
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, get_type_hints, overload
@@ -181,8 +182,12 @@ class Roster(Generic[Key, Entry]):
     ``by_id`` is to be read only; its order is that of the numbers unless one was put back.
     """
 
-    def __init__(self, number: Callable[[Entry], int]) -> None:
+    def __init__(
+        self, number: Callable[[Entry], int], group: Callable[[Entry], Hashable] | None = None
+    ) -> None:
         self._number = number
+        self._group = group
+        self._by_group: defaultdict[Hashable, dict[Key, None]] = defaultdict(dict)
         self._entries: dict[Key, Entry] = {}
         self._is_ordered = True
         self._last = -1
@@ -193,7 +198,7 @@ class Roster(Generic[Key, Entry]):
 
     def copy(self) -> Roster[Key, Entry]:
         """Another roster with the same entries."""
-        twin: Roster[Key, Entry] = Roster(self._number)
+        twin: Roster[Key, Entry] = Roster(self._number, self._group)
         for key, entry in self._entries.items():
             twin.put(key, entry)
         return twin
@@ -207,6 +212,8 @@ class Roster(Generic[Key, Entry]):
                 self._is_ordered = False
             else:
                 self._last = number
+            if self._group is not None:
+                self._by_group[self._group(entry)][key] = None
         self._entries[key] = entry
         self._shown = None
         changes = self._changes
@@ -217,12 +224,33 @@ class Roster(Generic[Key, Entry]):
     def take(self, key: Key) -> Entry:
         """Take one out; raises ``KeyError`` if it is not in it."""
         entry = self._entries.pop(key)
+        if self._group is not None:
+            group = self._group(entry)
+            del self._by_group[group][key]
+            if not self._by_group[group]:
+                del self._by_group[group]
         self._shown = None
         changes = self._changes
         changes.append((entry, None))
         if len(changes) > self._most:
             self._turn_over()
         return entry
+
+    def exchange(self, entries: Iterable[tuple[Key, Entry]]) -> None:
+        """Enter others for those of these keys, which are in it, their groups and numbers alike."""
+        known, changes = self._entries, self._changes
+        for key, entry in entries:
+            changes.append((known[key], entry))
+            known[key] = entry
+        self._shown = None
+        if len(changes) > self._most:
+            self._turn_over()
+
+    def of_groups(self, groups: Iterable[Hashable]) -> list[Entry]:
+        """Entries of some groups, by number."""
+        known = self._entries
+        found = [known[key] for group in groups for key in self._by_group.get(group, ())]
+        return sorted(found, key=self._number)
 
     def in_order(self) -> list[Entry]:
         """All entries, by number."""

@@ -60,6 +60,10 @@ class Predictor:
         """
         raise NotImplementedError
 
+    def all_refreshed(self, jobs: Sequence[Job], now: float) -> Sequence[Distribution]:
+        """Return the belief about each of some jobs, like ``refreshed``."""
+        return [self.refreshed(job, now) for job in jobs]
+
     def reveal(self, runtime_seconds: Mapping[str, float]) -> None:
         """Receive the real runtime of every job by job id, before a replay, if it is an oracle."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -338,3 +339,6 @@ class Similar(RefreshingPredictor):
 
     def _belief(self, slot: int) -> Distribution:
         return _belief(*self._state.jobs[slot].tolist())
+
+    def _beliefs(self, slots: Sequence[int]) -> list[Distribution]:
+        return [_belief(*row) for row in self._state.jobs[slots].tolist()]

@@ -116,6 +116,7 @@ class SteppedPredictor(Predictor):
         self._codes: dict[int, dict[str, int]] = {column: {} for column in self._coded}
         self._codes_of_names: dict[tuple[str | None, ...], tuple[int, ...]] = {}
         self._places: Places | None = None
+        self._one = np.zeros(1, np.int64)
 
     @cached_property
     def _state(self) -> PredictorState:
@@ -292,12 +293,17 @@ class SteppedPredictor(Predictor):
         )
 
     def _take(self, step: Step, slot: int, now: float, runtime: float) -> None:
-        if step is ignore:
-            return
+        if step is not ignore:
+            self._one[0] = slot
+            self._take_all(step, self._one, now, runtime)
+
+    def _take_all(
+        self, step: Step, slots: NDArray[np.int64], now: float, runtime: float = math.nan
+    ) -> None:
         if self._places is None:
             self._places = Places(self._specs, *self._state, self._summaries)
         take_predictor_step(
-            step_address(step), slot, float(now), float(runtime), self._places.numbers
+            step_address(step), slots, float(now), float(runtime), self._places.numbers
         )
 
     def _enter(self, job: Job) -> int:
@@ -373,6 +379,18 @@ class RefreshingPredictor(SteppedPredictor):
             return self.predict(job, now)
         self._take(self._steps.refresh or self._steps.predict, slot, now, math.nan)
         return self._belief(slot)
+
+    def all_refreshed(self, jobs: Sequence[Job], now: float) -> Sequence[Distribution]:
+        """Beliefs about jobs that still wait, by one call; see ``refreshed``."""
+        slots = [self._slots.get(job.job_id, -1) for job in jobs]
+        if -1 in slots:
+            return super().all_refreshed(jobs, now)
+        step = self._steps.refresh or self._steps.predict
+        self._take_all(step, np.array(slots, np.int64), now)
+        return self._beliefs(slots)
+
+    def _beliefs(self, slots: Sequence[int]) -> list[Distribution]:
+        return [self._belief(slot) for slot in slots]
 
 
 def joined(blocks: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import heapq
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from itertools import chain, islice
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -119,7 +119,7 @@ class State:
         self.free = FreeResources(cluster)
         self._in_use: FreeResources | None = None
         self._slowdowns = Slowdowns(cluster)
-        self.startable_roster: Roster[str, PendingJob] = Roster(_by_arrival)
+        self.startable_roster: Roster[str, PendingJob] = Roster(_by_arrival, _by_user)
         self.waiting_for_roster: Roster[str, PendingJob] = Roster(_by_arrival)
         self.too_wide_roster: Roster[str, PendingJob] = Roster(_by_arrival)
         self.held_roster: Roster[str, PendingJob] = Roster(_by_arrival)
@@ -351,6 +351,16 @@ class State:
         believed = replaced(self.startable[job_id], prediction=prediction)
         self.startable_roster.put(job_id, believed)
         self._believe_of_parts(job_id, prediction)
+
+    def believe_all(self, waiting: Sequence[PendingJob], beliefs: Sequence[Distribution]) -> None:
+        """Give jobs that may start other predictions, like ``believe``."""
+        pairs = zip(waiting, beliefs, strict=True)
+        self.startable_roster.exchange(
+            (before.job.job_id, replaced(before, prediction=belief)) for before, belief in pairs
+        )
+        if self._in_parts:
+            for before, belief in zip(waiting, beliefs, strict=True):
+                self._believe_of_parts(before.job.job_id, belief)
 
     def believe_again(self, job_id: str, first: Distribution, latest: Distribution) -> None:
         """Give a pending or running job the very beliefs that the state was made without."""
@@ -981,4 +991,5 @@ class State:
 
 
 _by_arrival: Final[Callable[[PendingJob], int]] = attrgetter("arrival")
+_by_user: Final[Callable[[PendingJob], Hashable]] = attrgetter("job.user")
 _by_start: Final[Callable[[RunningJob], int]] = attrgetter("start_order")

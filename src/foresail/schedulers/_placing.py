@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 
 from foresail.model.cluster import Cluster, NamedPartitions, Node, Resources, belongs
@@ -156,6 +156,16 @@ class FreeRoom:
             if free.cpus > 0.0:
                 insort(order, (free.cpus, position, name))
         self._changed[name] = free
+
+    def alike(self, job: Job) -> Hashable:
+        """Return what is equal for jobs that fit, or do not, at the same moment."""
+        limit = job.requested_seconds if self._leaving else None
+        if len(job.stages) > 1:
+            return job.stages, job.partition, job.preference, limit
+        stage = job.stages[0]
+        request = stage.request
+        cpus, memory, gpus = request.cpus, request.memory_bytes, request.gpus
+        return stage.tasks, cpus, memory, gpus, job.partition, job.preference, limit
 
     def placement(self, job: Job) -> Placement | None:
         """Find nodes for the gang now: preferred ones if it fits there, else any; None if not."""

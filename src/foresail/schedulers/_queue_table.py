@@ -58,6 +58,9 @@ from foresail.schedulers.kernels.backfill import easy_pass, in_order_pass
 _FEW: Final = 64
 """Changes that are always followed one by one; rows that tables begin with."""
 
+_KEPT_ROWS: Final = 1024
+"""Beliefs whose summary is kept, at most."""
+
 _SPARE: Final = 1024
 """Slots for jobs to come that there are beside those of twice as many as wait."""
 
@@ -93,18 +96,19 @@ class CodedJobs:
 
 
 class Summaries:
-    """Summary rows of beliefs, the last one kept: at a submission it is asked for twice."""
+    """Summary rows of the latest beliefs, which many jobs share."""
 
     def __init__(self) -> None:
-        self._belief: Distribution | None = None
-        self._row = np.empty(SUMMARY_COLUMNS)
+        self._rows: dict[int, tuple[Floats, Distribution]] = {}
 
     def row(self, belief: Distribution) -> Floats:
-        """The summary row of a belief; to be read at once, and only."""
-        if belief is not self._belief:
-            self._row = summarise(belief)
-            self._belief = belief
-        return self._row
+        """The summary row of a belief; to be read only."""
+        known = self._rows.get(id(belief))  # which is its own as long as it is kept here
+        if known is None:
+            if len(self._rows) == _KEPT_ROWS:
+                self._rows.clear()
+            known = self._rows[id(belief)] = summarise(belief), belief
+        return known[0]
 
     def value(self, belief: Distribution, column: int) -> float:
         """One column of it; of a belief in one number all are that but the urgency."""
@@ -472,6 +476,7 @@ class QueueTable:
         needed = self._changed + _ROWS_PER_CHANGE * len(changes)
         if needed > self._most_changes:
             self._make_room_for_changes(needed)
+        believed: dict[str, PendingJob] = {}
         for before, after in changes:
             if before is None:
                 assert after is not None
@@ -480,11 +485,13 @@ class QueueTable:
             elif after is None:
                 self._leave(before.job.job_id)
             elif before.job is after.job:
-                self._believe(after)
+                believed[after.job.job_id] = after
             else:
                 self._leave(before.job.job_id)
                 if not self._enter(after):
                     return False
+        if believed:
+            self._believe(believed)
         return True
 
     def _differences(
@@ -568,20 +575,33 @@ class QueueTable:
                 self._asking -= any(others_of(self.jobs_by_slot[slot].job))
             self._note(queue.LEAVES, slot)
 
-    def _believe(self, pending: PendingJob) -> None:
-        """Something else is believed of a waiting job."""
-        job_id = pending.job.job_id
-        slot = self.slot_of.get(job_id)
-        if slot is None:
-            if job_id in self.wide:
-                self.wide[job_id] = pending
-            return
-        if pending.due is not self.jobs_by_slot[slot].due:
-            self._fall_due(slot, pending)
-            self._note(queue.FALLS_DUE, slot)
-        self.jobs_by_slot[slot] = pending
-        self._tables.summaries[slot] = self._summaries.row(pending.prediction)
-        self._note(queue.BELIEVED, slot, pending.planned_seconds)
+    def _believe(self, believed: Mapping[str, PendingJob]) -> None:
+        """Something else is believed of waiting jobs, by their ids; many may have the same."""
+        slots: list[int] = []
+        rows: dict[int, tuple[Floats, list[int]]] = {}
+        row_of, jobs_by_slot = self._summaries.row, self.jobs_by_slot
+        for job_id, pending in believed.items():
+            slot = self.slot_of.get(job_id)
+            if slot is None:
+                if job_id in self.wide:
+                    self.wide[job_id] = pending
+                continue
+            if pending.due is not jobs_by_slot[slot].due:
+                self._fall_due(slot, pending)
+                self._note(queue.FALLS_DUE, slot)
+            jobs_by_slot[slot] = pending
+            slots.append(slot)
+            belief = pending.prediction
+            known = rows.get(id(belief))
+            if known is None:
+                known = rows[id(belief)] = row_of(belief), []
+            known[1].append(slot)
+        for row, alike in rows.values():
+            self._tables.summaries[alike] = row
+        first, self._changed = self._changed, self._changed + len(slots)
+        changes = self._tables.changes[first : self._changed]
+        changes[:, queue.WHAT], changes[:, queue.WHO] = queue.BELIEVED, slots
+        changes[:, queue.PLANS] = [jobs_by_slot[slot].planned_seconds for slot in slots]
 
     def _follow_running(
         self, changes: Sequence[tuple[RunningJob | None, RunningJob | None]] | None

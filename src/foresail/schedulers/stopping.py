@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from operator import attrgetter
 from typing import Final, Literal
 
@@ -41,43 +41,88 @@ def start(job: Job, room: FreeRoom, starts: list[Start]) -> bool:
 def start_in_order(
     jobs: Iterable[Job], room: FreeRoom, starts: list[Start], reasons: dict[str, Reason]
 ) -> Iterator[Job]:
-    """Start what fits of the jobs, one after the other; those that do not, with why they wait."""
+    """Start what fits of the jobs, one after the other; those that do not, with why they wait.
+
+    There is no more room meanwhile than at first: of those alike, one that waits speaks for all.
+    """
+    refused: set[Hashable] = set()
     for job in jobs:
-        if not start(job, room, starts):
+        alike = room.alike(job)
+        if alike in refused or not start(job, room, starts):
+            refused.add(alike)
             reasons[job.job_id] = no_room(job.cpus, max(room.cpus, 0.0))
             yield job
 
 
-def _make_room(job: Job, room: FreeRoom, victims: list[RunningJob]) -> list[Preempt]:
-    """Stop the youngest victims until the job would fit; none if it never would.
+class _Stopping:
+    """Running jobs that may be stopped for others in one pass, the youngest first.
 
-    They hold their nodes until the cluster reports that they have ended, and what the job is to
-    have of these is no other job's: it starts in the pass after that. On return ``room`` is less by
-    what the job is to have of it; of the ``victims``, the youngest last, those that are stopped are
-    taken out.
+    ``rooms`` gives what is free as the pass begins.
     """
-    cpus = job.cpus - room.cpus
-    chosen: list[RunningJob] = []
-    returned = 0
-    placement = None
-    for victim in reversed(victims):
-        chosen.append(victim)
-        cpus -= victim.job.cpus
-        if cpus > _ROUNDING * job.cpus:
-            continue
-        for each in chosen[returned:]:
+
+    def __init__(self, victims: Iterable[RunningJob], rooms: Callable[[], FreeRoom]) -> None:
+        self._victims = sorted(victims, key=attrgetter("start_order"))
+        self._rooms = rooms
+        self._hopeless: set[Hashable] = set()
+
+    @cached_property
+    def _most(self) -> FreeRoom:
+        """The room were all of them gone as the pass begins: there is never more."""
+        room = self._rooms()
+        for each in self._victims:
             room.add(each.job, each.placement)
-        returned = len(chosen)
-        placement = room.placement(job)
-        if placement is not None:
-            break
-    for each in chosen[:returned]:
-        room.take(each.job, each.placement)
-    if placement is None:
-        return []
-    room.take(job, placement)
-    del victims[len(victims) - len(chosen) :]
-    return [Preempt(victim.job.job_id) for victim in chosen]
+        return room
+
+    def make_room(self, job: Job, room: FreeRoom) -> list[Preempt]:
+        """Stop the youngest until the job would fit; none if it never would.
+
+        They hold their nodes until the cluster reports that they have ended, and what the job is to
+        have of these is no other job's: it starts in the pass after that. On return ``room`` is
+        less by what the job is to have of it.
+        """
+        alike = room.alike(job)
+        if alike in self._hopeless or not self._victims:
+            return []
+        found = None if self._most.placement(job) is None else self._fewest(job, room)
+        if found is None:
+            self._hopeless.add(alike)
+            return []
+        placement, count = found
+        room.take(job, placement)
+        stopped = self._victims[: -count - 1 : -1]
+        del self._victims[-count:]
+        return [Preempt(victim.job.job_id) for victim in stopped]
+
+    def _fewest(self, job: Job, room: FreeRoom) -> tuple[Placement, int] | None:
+        """Find where the job fits without the fewest of the youngest, and how many these are.
+
+        More and more are left out until it fits, then half of those that may be too many.
+        """
+        victims, cpus, count = self._victims, job.cpus - room.cpus, 0
+        while count < len(victims) and (count == 0 or cpus > _ROUNDING * job.cpus):
+            count += 1
+            cpus -= victims[-count].job.cpus
+        if cpus > _ROUNDING * job.cpus:
+            return None
+        gone, too_few, enough, more = 0, count - 1, len(victims) + 1, 1
+        found: Placement | None = None
+        while too_few + 1 < enough:
+            for each in victims[len(victims) - count : len(victims) - gone]:
+                room.add(each.job, each.placement)
+            for each in victims[len(victims) - gone : len(victims) - count]:
+                room.take(each.job, each.placement)
+            gone, placement = count, room.placement(job)
+            if placement is not None:
+                enough, found = count, placement
+            else:
+                too_few = count
+            if found is None:
+                count, more = min(too_few + more, len(victims)), 2 * more
+            else:
+                count = (too_few + enough) // 2
+        for each in victims[len(victims) - gone :]:
+            room.take(each.job, each.placement)
+        return None if found is None else (found, enough)
 
 
 @lru_cache(maxsize=4096)
@@ -106,15 +151,15 @@ class Priority(Scheduler):
     def decide(self, view: ClusterView) -> Decision:
         """Start what fits, in strict order; stop others for jobs with a deadline."""
         room = self._rooms.at(view)
-        victims = [each for each in view.running if not _has_deadline(each.job)]
-        victims.sort(key=attrgetter("start_order"))
+        victims = (each for each in view.running if not _has_deadline(each.job))
+        stopping = _Stopping(victims, partial(self._rooms.at, view))
         starts: list[Start] = []
         stopped: list[Preempt] = []
         reasons: dict[str, Reason] = {}
         jobs = sorted((each.job for each in view.pending), key=_has_deadline, reverse=True)
         for job in start_in_order(jobs, room, starts, reasons):
             if _has_deadline(job):
-                stopped += _make_room(job, room, victims)
+                stopped += stopping.make_room(job, room)
         return Decision(tuple(starts), tuple(stopped), reasons=reasons)
 
 
@@ -162,14 +207,14 @@ class CapacityStack(ReservingScheduler):
         Reservations that have not begun are the plan; nothing is planned for the others.
         """
         room = self._rooms.at(view)
-        victims = [each for each in view.running if not _is_promised(each.reservation, view.now)]
-        victims.sort(key=attrgetter("start_order"))
+        victims = (each for each in view.running if not _is_promised(each.reservation, view.now))
+        stopping = _Stopping(victims, partial(self._rooms.at, view))
         starts: list[Start] = []
         stopped: list[Preempt] = []
         reasons: dict[str, Reason] = {}
         promised = [each for each in view.pending if _is_promised(each.reservation, view.now)]
         for job in start_in_order(_anywhere(promised), room, starts, reasons):
-            stopped += _make_room(job, room, victims)
+            stopped += stopping.make_room(job, room)
         plan: list[PlannedStart] = []
         for pending in view.pending:
             begin = _begins(pending.reservation, view.now)

@@ -122,7 +122,7 @@ def start_in_order(inputs: PassInputs) -> tuple[int, int, float]:
     left.
     """
     free = inputs.free
-    count = place = 0
+    count, place = 0, inputs.begin
     while place < inputs.waiting:
         if not is_gap(inputs.order, QUEUE, place):
             slot = int(inputs.order[place, QUEUE])
@@ -169,7 +169,7 @@ def easy_pass(inputs: PassInputs) -> int:
     head = int(inputs.order[first, QUEUE])
     shadow, extra = shadow_of(free, jobs[head, WIDTH], release, inputs.releases + count)
     jobs[head, RESERVATION] = shadow
-    order, column, now, place = inputs.order, inputs.candidates, inputs.now, 0
+    order, column, now, place = inputs.order, inputs.candidates, inputs.now, inputs.begin
     while free > 0:
         place = first_to_fit(
             order, column, place, inputs.waiting, free, now, shadow, extra, math.inf, 0.0
@@ -375,7 +375,7 @@ def guarded_pass(inputs: PassInputs) -> int:
     due_head, head = -1, -1
     due_shadow, due_extra = math.inf, 0.0
     shadow, extra = math.inf, 0.0
-    count = place = 0
+    count, place = 0, inputs.begin
     moved = False
     while place < inputs.waiting:
         if free <= 0 and (due_head >= 0 or place >= inputs.first):

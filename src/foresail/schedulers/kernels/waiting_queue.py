@@ -96,13 +96,14 @@ RESERVED: Final = 9
 EVER_AGED: Final = 10
 GAPS: Final = 11
 LEAVES_GAPS: Final = 12
-COUNTERS: Final = 13
+FRONT: Final = 13
+COUNTERS: Final = 14
 """How many wait, hold cpus, and have ever come; how many places in front are of those that go
 first because they are due; the rows of ``dues`` that are still to come; how many kinds are to be
 looked at again; how many that hold cpus are expected to have ended; 1 if room may have come since
 the last pass; how many reservations that made, where it is taken back; how many have ever been due;
-how many places are gaps; 1 where there may be some, in the only order. Further counters are the
-engine's."""
+how many places are gaps; 1 where there may be some, in the only order; how many in front are, at
+least. Further counters are the engine's."""
 
 DUE_COLUMNS: Final = 2
 """A row of the dues, in order of time: QUEUE_KEY is when (seconds), QUEUE the slot."""
@@ -197,7 +198,7 @@ def move_up(order: Floats, counters: Integers) -> None:
         aged += not is_gap(order, QUEUE, i)
     close_gaps(order, QUEUE, 0, places_of(counters))
     counters[AGED_FIRST] = aged
-    counters[GAPS] = 0
+    counters[GAPS] = counters[FRONT] = 0
 
 
 @part
@@ -219,6 +220,7 @@ def _put(
     gap = places = places_of(counters)
     jobs[slot, QUEUE_RANK if column == QUEUE else CANDIDATE_RANK] = key
     place = place_after(order, column, counters[AGED_FIRST], places, key, slot)
+    counters[FRONT] = min(counters[FRONT], place)
     if counters[GAPS] > 0:
         gap = next_gap(order, column, place, places)
         counters[GAPS] -= gap < places
@@ -353,13 +355,62 @@ def _sort_again(at: WaitingQueue, column: int, now: float) -> None:
 
 
 @part
-def sort_all(at: WaitingQueue, now: float) -> None:
+def _sort_all(at: WaitingQueue, now: float) -> None:
     """Evaluate all orders anew."""
     if at.counters[GAPS] > 0:
         move_up(at.order, at.counters)
     _sort_again(at, QUEUE, now)
     if at.numbers[ONE_ORDER] == 0.0:
         _sort_again(at, CANDIDATE, now)
+
+
+@part
+def _place_anew(at: WaitingQueue, column: int, slots: Integers, count: int, now: float) -> int:
+    """Give the first ``count`` slots new places in an order without gaps, in one go over it.
+
+    Aged ones keep theirs. Returns how many others there are: the first of the slots, each once.
+    """
+    jobs, order, rank = at.jobs, at.order, QUEUE_RANK if column == QUEUE else CANDIDATE_RANK
+    moved, last = 0, at.counters[WAITING]
+    for i in range(count):
+        slot = slots[i]
+        if jobs[slot, AGED] == 0.0:
+            place = _place_behind_aged(jobs, order, at.counters, column, slot)
+            if not is_gap(order, column, place):
+                leave_gap(order, column, place)
+                slots[moved] = slot
+                moved += 1
+    close_gaps(order, column, at.counters[AGED_FIRST], last)
+    before = last - moved
+    for i in range(moved):
+        slot = slots[i]
+        jobs[slot, rank] = _key(at, column, slot, now)
+        order[before + i, column - 1] = jobs[slot, rank]
+        order[before + i, column] = slot
+    sort(order, column, before, last)
+    for i in range(moved):
+        slots[i] = int(order[before + i, column])
+    for i in range(moved - 1, -1, -1):  # the last of them first; what belongs behind it moves up
+        slot, key = slots[i], jobs[slots[i], rank]
+        place = place_after(order, column, at.counters[AGED_FIRST], before, key, slot)
+        for copied in columns_of(order, column):
+            for j in range(before - 1, place - 1, -1):
+                order[j + i + 1, copied] = order[j, copied]
+        before = place
+        order[place + i, column - 1] = key
+        order[place + i, column] = slot
+        show(order, column, place + i, jobs)
+    return moved
+
+
+@part
+def place_all_anew(at: WaitingQueue, slots: Integers, count: int, now: float) -> None:
+    """Give many waiting jobs of which something else is believed now their new places."""
+    if at.counters[GAPS] > 0:
+        move_up(at.order, at.counters)
+    count = _place_anew(at, QUEUE, slots, count, now)
+    if at.numbers[ONE_ORDER] == 0.0:
+        _place_anew(at, CANDIDATE, slots, count, now)
 
 
 @part
@@ -454,6 +505,7 @@ def take_due(at: WaitingQueue, now: float) -> None:
         counters[DUE_FROM] += 1
         due, aged = jobs[slot, DUE], counters[AGED_FIRST]
         place = place_after(at.order, QUEUE, 0, aged, due, slot)
+        counters[FRONT] = min(counters[FRONT], place)
         own = _place_behind_aged(jobs, at.order, counters, QUEUE, slot)
         gap = advance(at.order, QUEUE, own, place, due)
         if at.numbers[ONE_ORDER] == 0.0:
@@ -484,10 +536,14 @@ def run_pass(at: WaitingQueue, now: float, free: float) -> int:
     guarded = -1
     if numbers[IS_GUARDED] != 0.0:
         guarded = next_due(at.jobs, at.dues, at.counters)
+    # Gaps in front are passed once: behind a head that starts there may be many.
+    places = places_of(at.counters)
+    while at.counters[FRONT] < places and is_gap(at.order, QUEUE, at.counters[FRONT]):
+        at.counters[FRONT] += 1
     inputs = PassInputs(
         now,
         free,
-        places_of(at.counters),
+        places,
         at.counters[RELEASES] - gone,
         at.order,
         QUEUE if numbers[ONE_ORDER] != 0.0 else CANDIDATE,
@@ -498,6 +554,7 @@ def run_pass(at: WaitingQueue, now: float, free: float) -> int:
         at.release[gone:],
         numbers[int(numbers[PASS_PARAMETERS]) : int(numbers[PASS_PARAMETERS + 1])],
         at.starts,
+        at.counters[FRONT],
     )
     return int(call_pass_step(numbers[PASS], inputs))
 
@@ -661,19 +718,13 @@ def _change(at: WaitingQueue, change: Floats, now: float) -> None:
     """Make one change."""
     what, who = change[WHAT], int(change[WHO])
     jobs, order, kinds, counters = at.jobs, at.order, at.kinds, at.counters
-    # A job keeps its place in order once it has aged; else a new belief means a new place.
-    if what == LEAVES or (what == BELIEVED and jobs[who, AGED] == 0.0):
+    if what == LEAVES:
         give_up_place(jobs, order, counters, at.numbers, who)
     if what == ENTERS:
-        _specify(at, change)
-    if what in (ENTERS, BELIEVED):
+        _specify(at, change)  # one that enters has not aged
         jobs[who, PLANNED] = change[PLANS]
         _hope(at, who, now)
-        if jobs[who, AGED] == 0.0:
-            take_place(at, who, now)
-        else:
-            _show_again(jobs, order, counters, at.numbers, who)
-    if what == ENTERS:
+        take_place(at, who, now)
         begin_to_wait(jobs, kinds, counters, who)
         counters[SLOTS] = max(counters[SLOTS], who + 1)
     if what == FALLS_DUE or (what == ENTERS and jobs[who, DUE] != math.inf):
@@ -690,6 +741,23 @@ def _change(at: WaitingQueue, change: Floats, now: float) -> None:
         count_running(kinds, counters, who, 1)
     elif what == RUNS_NO_MORE:
         count_running(kinds, counters, who, -1)
+
+
+@merged_part
+def _believe(at: WaitingQueue, changes: Floats, now: float) -> int:
+    """Make the first changes, as far as they are of beliefs; returns how many these are."""
+    count, most = 0, min(len(changes), at.starts.size)
+    while count < most and changes[count, WHAT] == BELIEVED:
+        slot = int(changes[count, WHO])
+        at.starts[count] = slot
+        at.jobs[slot, PLANNED] = changes[count, PLANS]
+        _hope(at, slot, now)
+        if at.jobs[slot, AGED] != 0.0:
+            _show_again(at.jobs, at.order, at.counters, at.numbers, slot)
+        count += 1
+    if count > 0:
+        place_all_anew(at, at.starts, count, now)
+    return count
 
 
 @part
@@ -756,7 +824,7 @@ def fill_order(now: float, places: Floats) -> None:
         if jobs[slot, AGED] == 0.0:
             order[counters[WAITING], QUEUE] = order[counters[WAITING], CANDIDATE] = slot
             counters[WAITING] += 1
-    sort_all(at, now)
+    _sort_all(at, now)
 
 
 @unlocked_kernel
@@ -769,8 +837,12 @@ def pass_over(now: float, soonest: float, free: float, changed: int, places: Flo
     """
     at = queue_at(places, 0)
     changes, counters = reported_at(places, BESIDE_QUEUE).changes, at.counters
-    for i in range(changed):
-        _change(at, changes[i], now)
+    done = 0
+    while done < changed:
+        believed = _believe(at, changes[done:changed], now)
+        if believed == 0:
+            _change(at, changes[done], now)
+        done += max(believed, 1)
     _keep_late_ones(at.release, counters[RELEASES], soonest)
     counters[RESERVED] = 0
     if counters[WAITING] == 0:

@@ -68,6 +68,7 @@ from foresail.schedulers.kernels.waiting_queue import (
     DUE_COLUMNS,
     DUE_FROM,
     EVER_AGED,
+    FRONT,
     GAPS,
     GONE,
     INFORMS,
@@ -98,10 +99,10 @@ from foresail.schedulers.kernels.waiting_queue import (
     give_up_place,
     move_up,
     next_due,
+    place_all_anew,
     places_of,
     policy_numbers,
     run_pass,
-    sort_all,
     steps_for,
     take_place,
     value_of,
@@ -177,7 +178,7 @@ again (0 if none does); when that is, if nothing happens until then (seconds; in
 from there on the parameters of the correction."""
 
 FEW: Final = 8
-"""As many waiting jobs are put into their new places one by one; more are sorted again."""
+"""As many waiting jobs are put into their new places one by one; more are in one go."""
 
 _FEWEST_GAPS: Final = 32
 _PLACES_PER_GAP: Final = 32
@@ -255,7 +256,7 @@ def refresh_predictions(places: Floats) -> None:
     jobs, numbers, counters = queue.jobs, queue.numbers, queue.counters
     now = numbers[NOW]
     found = _find_to_refresh(at)
-    few = found <= FEW  # of more, all are sorted once
+    few = found <= FEW  # of more, all get their new places at once
     for i in range(found):
         slot = queue.starts[i]
         moves = few and jobs[slot, AGED] == 0.0
@@ -273,7 +274,7 @@ def refresh_predictions(places: Floats) -> None:
         if moves:
             take_place(queue, slot, now)
     if not few:
-        sort_all(queue, now)
+        place_all_anew(queue, queue.starts, found, now)
 
 
 @bare_step(REPLAY_STEP)
@@ -367,7 +368,7 @@ def _drop_started(
 def _first_of(order: Floats, counters: Integers, place: int) -> int:
     """Return the slot of the first job from a place on, or -1."""
     places = places_of(counters)
-    place = next_job(order, QUEUE, place, places)
+    place = next_job(order, QUEUE, max(place, counters[FRONT]), places)
     return int(order[place, QUEUE]) if place < places else -1
 
 

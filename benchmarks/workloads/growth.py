@@ -1,0 +1,19 @@
+"""What grows with the queue, at the largest short sizes; ``--growth short`` has the whole table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.growth import rows
+from benchmarks.measuring import Measurement, benchmark
+
+
+@benchmark("growth")
+def measure() -> Iterator[Measurement]:
+    """A row of the table each; processor seconds."""
+    for row in rows():
+        size = row.short[-1]
+        pair = row.measure(size)
+        yield Measurement(
+            f"growth {row.name}", pair.seconds, row.reference, pair.reference, size, "job"
+        )
