@@ -26,11 +26,14 @@ from foresail.model.event import (
     Ended,
     EndedBecause,
     Held,
+    HistoryOutcome,
     JobChanged,
     NodeAdded,
     NodeChanged,
     NodeDown,
+    NodeDrained,
     NodeRemoved,
+    NodeResumed,
     NodeUp,
     NotStarted,
     Occupied,
@@ -319,6 +322,38 @@ def test_a_driver_hears_what_is_known_of_jobs(tmp_path):
         ("c:one", 1, False),
     ]
     assert later.known[1].job.submit_seconds == 1.0
+
+
+def test_drains_of_the_cluster_are_its_own_and_are_looked_at_anew(tmp_path):
+    """What it drains it alone resumes, if need be by the next time; a person's drain stays."""
+
+    def drained_after(resumed, wished=()):
+        cluster, source = Moody(), Once(leave_after=1)
+        cluster.resume = lambda running, known, now: [replace(e, time=now) for e in resumed]
+        source.earlier = lambda known, now: [replace(each, time=now) for each in wished]
+        worked = daemon(tmp_path, cluster, source, RecordingObserver())
+        worked.work()
+        return {name: each.by for name, each in worked.controller.state.drained.items()}
+
+    drained, resumed = NodeDrained(0.0, "all", by="root"), NodeResumed(0.0, "all")
+    assert drained_after([drained]) == {"all": "the cluster"}
+    assert drained_after([drained]) == {"all": "the cluster"}
+    assert drained_after([]) == {}
+    assert drained_after([drained, resumed]) == {}
+    assert drained_after([], [drained]) == {"all": "root"}
+    assert drained_after([resumed]) == {"all": "root"}
+    assert drained_after([]) == {"all": "root"}
+
+
+def test_predictors_tell_jobs_of_a_cluster_apart_by_user_and_name():
+    """As those of the service, also in what it knows of earlier runs; names become printable."""
+    train = replace(job("c:1"), user="ann", name="tr\nain")
+    cluster = Moody()
+    cluster.history = lambda: [HistoryOutcome(2.0, train, Outcome("c:1", 0.0, 2.0))]
+    (known,) = ClusterContact(cluster).history()
+    _, (came,) = after([Submitted(1.0, train)])
+    assert known.job.user == came.job.user == "ann/tr?ain"
+    assert after([Submitted(1.0, replace(train, user="a/b"))])[1][0].job.user == "a/b"
 
 
 NODES = Cluster((Partition("all", Resources(2.0), tuple(Node(n, Resources(1.0)) for n in "xy")),))

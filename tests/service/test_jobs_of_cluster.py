@@ -43,8 +43,8 @@ def foresail(service, *words):
 
 
 def answered(client, path):
-    """Ask until it is known."""
-    end = time.monotonic() + 30.0
+    """Ask until it is known: what draws forecasts may have to be compiled."""
+    end = time.monotonic() + 120.0
     while (answer := client.get(path)).status_code == 503 and time.monotonic() < end:
         time.sleep(0.2)
     return answer

@@ -306,15 +306,8 @@ def tells_what_was_submitted_to_it(make: Make) -> None:
         if not driver.adapter.capabilities.brings_jobs:
             return
         living = _living(trial)
-        for name in ("84", "85"):
-            living.happen(Submitted(driver.now, Job.gang(name, driver.now, 1, _LONG_SECONDS)))
-        driver.wait_quietly()
-        first = [each.job for each in driver.news if isinstance(each, Submitted)]
+        first, now = _submitted(driver, living), driver.now
         ids = [job.job_id for job in first]
-        are_named = all(map(CLUSTER_JOB_ID.fullmatch, ids))
-        names = [job_id.partition(":")[2] for job_id in ids]
-        demand(are_named and names == ["84", "85"], f"of jobs 84 and 85 it submits {ids}")
-        now = driver.now
     living.happen(Cancelled(now, ids[0]))
     living.happen(Submitted(now, Job.gang("86", now, 1, _LONG_SECONDS)))
     with _Driver(trial, now) as driver:
@@ -330,6 +323,18 @@ def tells_what_was_submitted_to_it(make: Make) -> None:
     demand(said == expected, f"after job 84 has gone and 86 has come, of {ids} known, it {said}")
 
 
+def _submitted(driver: _Driver, living: LivesByItself) -> list[Job]:
+    """Let two jobs be submitted to the cluster; returns them as it reports them."""
+    for name in ("84", "85"):
+        living.happen(Submitted(driver.now, Job.gang(name, driver.now, 1, _LONG_SECONDS)))
+    driver.wait_quietly()
+    found = [each.job for each in driver.news if isinstance(each, Submitted)]
+    ids = [job.job_id for job in found if CLUSTER_JOB_ID.fullmatch(job.job_id)]
+    names = [job_id.partition(":")[2] for job_id in ids]
+    demand(names == ["84", "85"], f"of jobs 84 and 85 it submits {[job.job_id for job in found]}")
+    return found
+
+
 def hears_what_is_wished(make: Make) -> None:
     """Require that every wish reaches jobs in its queue, also what was wished while none drove."""
     trial = make()
@@ -338,10 +343,7 @@ def hears_what_is_wished(make: Make) -> None:
         if not (can.keeps_queue and can.brings_jobs):
             return
         living = _living(trial)
-        for name in ("84", "85"):
-            living.happen(Submitted(driver.now, Job.gang(name, driver.now, 1, _LONG_SECONDS)))
-        driver.wait_quietly()
-        first, second = (each.job for each in driver.news if isinstance(each, Submitted))
+        first, second = _submitted(driver, living)
         now, longer = driver.now, replace(first, requested_seconds=2 * _LONG_SECONDS)
         for wish, job_id, expected in (
             (Held(now, first.job_id), first.job_id, (True, _LONG_SECONDS)),

@@ -28,7 +28,9 @@ from foresail.model.event import (
     NodeAdded,
     NodeChanged,
     NodeDown,
+    NodeDrained,
     NodeRemoved,
+    NodeResumed,
     NodeUp,
     NotStarted,
     Occupied,
@@ -43,6 +45,9 @@ from foresail.record.state import State
 
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 30.0
+_THE_CLUSTER: Final = "the cluster"
+"""Who has drained a node, where no person did."""
+
 _PATIENCE_SECONDS: Final = 5.0
 """How long the daemon waits for a call to a remote cluster."""
 
@@ -91,7 +96,8 @@ class ClusterContact:
         What it says later is among its reports.
         """
         try:
-            return cast("Sequence[HistoryOutcome]", self._made(self._adapter.history))
+            known = cast("Sequence[HistoryOutcome]", self._made(self._adapter.history))
+            return [replace(each, job=_as_text(each.job, each.time)) for each in known]
         except ForesailError:
             raise
         except Exception:
@@ -103,6 +109,13 @@ class ClusterContact:
         """Find again what an earlier driver knew, now or as soon as the cluster is back."""
         self._to_resume = running, known
         return self.reports(now)
+
+    @staticmethod
+    def undrained(state: State, reported: Iterable[Event], now: float) -> list[Event]:
+        """Return what the cluster drained and uses again: it reports the rest as drained anew."""
+        drained = {each.node for each in reported if isinstance(each, NodeDrained)}
+        names = sorted(state.drained.keys() - drained)
+        return [NodeResumed(now, each) for each in names if _drained_by_cluster(state, each)]
 
     def carry_out(self, instruction: Instruction | Wish, now: float) -> None:
         """Hand over an instruction, or keep it until the cluster is back."""
@@ -201,6 +214,7 @@ def what_can_be(
     """Yield those of a cluster's reports, in order, that can have happened; the rest is noted."""
     known, reported = _Known(state), [*events]
     begun = {each.job_id for each in reported if isinstance(each, Began)}
+    drained = {each.node for each in reported if isinstance(each, NodeDrained)}
     for event in reported:
         if not known.can_be(event):
             note(f"the cluster reports what cannot have happened, which is left out: {event}")
@@ -208,16 +222,33 @@ def what_can_be(
             job = _as_text(event.job, event.time)
             has_begun = isinstance(event, Submitted) and job.job_id in begun
             yield replace(event, job=_of_nothing_more(job) if has_begun else job)
+        elif isinstance(event, NodeDrained):
+            yield replace(event, by=_THE_CLUSTER)
+        elif isinstance(event, NodeResumed) and not (
+            event.node in drained or _drained_by_cluster(state, event.node)
+        ):
+            continue  # it is a person's to resume
         else:
             yield event
 
 
+def _drained_by_cluster(state: State, node: str) -> bool:
+    """Return whether a node is drained, and it was the cluster that said so."""
+    drained = state.drained.get(node)
+    return drained is not None and drained.by == _THE_CLUSTER
+
+
 def _as_text(job: Job, now: float) -> Job:
-    """The job with names that can be written anywhere, submitted by now at the latest."""
+    """The job with names that can be written anywhere, submitted by now at the latest.
+
+    As of the service's own jobs, its user goes with its name: predictors tell jobs apart by that.
+    """
     name, user = (
         text and "".join(each if each.isprintable() else "?" for each in text)
         for text in (job.name, job.user)
     )
+    if user and name and "/" not in user:
+        user = f"{user}/{name}"
     return replace(job, name=name, user=user, submit_seconds=min(job.submit_seconds, now))
 
 

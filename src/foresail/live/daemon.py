@@ -320,14 +320,14 @@ class Daemon:
                 ids = job_id, each.start_seconds, now, because, None, attempt, 1.0, stage, tasks
                 yield Ended(now, Outcome(*ids, reason=why))
 
-    def _nodes_since(self, reported: Iterable[Event], now: float) -> list[Event]:
-        """Return how nodes differ from the log, but for those that are reported to be down."""
+    def _nodes_since(self, reported: Sequence[Event], now: float) -> list[Event]:
+        """Return how nodes differ from the log, but for those that are reported to be so."""
         down = {event.node for event in reported if isinstance(event, NodeDown)}
         controller, there = self.controller, self._adapter.cluster
         changes = list(changes_between(controller.cluster, there, now))
         gone = {change.node for change in changes if isinstance(change, NodeRemoved)}
-        up = sorted(controller.state.down - down - gone)
-        return [*(NodeUp(now, node) for node in up), *changes]
+        up = [NodeUp(now, node) for node in sorted(controller.state.down - down - gone)]
+        return [*up, *self._adapter.undrained(controller.state, reported, now), *changes]
 
     def _events(
         self, ready: Container[int | None], interrupts: Interrupts, now: float

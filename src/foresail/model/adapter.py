@@ -128,8 +128,9 @@ class ClusterAdapter(Protocol):
         of those that came from the cluster none is reported as submitted again, and what has become
         of each is (``Cancelled`` where it has gone from the queue, ``Began`` and ``Ended`` where it
         ran, ``JobChanged``); jobs of the cluster that are not among them are new. What waits is
-        held, or let go where somebody wished it held before. Nodes that are down now are reported,
-        all others are up; that ``cluster`` has others than the log is for the driver to see.
+        held, or let go where somebody wished it held before. Nodes that are down now, or drained by
+        the cluster, are reported, all others are used; that ``cluster`` has others than the log is
+        for the driver to see.
         """
 
     def carry_out(self, instruction: Instruction | Wish, now: float) -> None:

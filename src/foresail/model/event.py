@@ -295,7 +295,7 @@ class NodeUp:
 
 @dataclass(frozen=True, slots=True)
 class NodeDrained:
-    """An operator wants nothing new to start on a node; what runs there runs on."""
+    """An operator, or the cluster, wants nothing new to start on a node; what runs runs on."""
 
     time: float
     node: str
@@ -362,7 +362,7 @@ NodeChange = NodeAdded | NodeChanged | NodeRemoved
 NodeEvent = NodeDown | NodeUp | NodeChange
 
 OperatorEvent = NodeDrained | NodeResumed
-"""What an operator wishes of a node; the cluster itself knows nothing of it."""
+"""What is wished of a node by an operator, of which the cluster knows nothing, or by that."""
 
 MAKES_ROOM: Final = frozenset(
     get_args(
