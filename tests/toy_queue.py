@@ -28,6 +28,7 @@ from foresail.model.event import (
 )
 from foresail.model.job import Job, Stage
 from foresail.model.registry import register
+from foresail.model.words import LEFT_TO
 
 NAME = "toyqueue:"
 
@@ -172,6 +173,8 @@ class QueueAdapter:
             earlier = len(each["ends"]) - (each["state"] == "done")
             self.told[name] = [earlier, False, job_of(name, each, now)]
             yield Submitted(now, self.told[name][2])
+            if each.get("licences"):  # it understands nothing of these
+                yield Held(now, NAME + name, f"{LEFT_TO}it asks for licences")
         told = self.told[name]
         if told is None:
             return

@@ -62,17 +62,33 @@ def until(client, **wanted):
     raise AssertionError(states)
 
 
+def follow_what_is_left_to_the_cluster(client, queue):
+    """It is said, nobody here starts or releases it though there is room, and it is load."""
+    queue.put("88", user="bob", licences=True)
+    until(client, _88="held")
+    left = "left to the cluster: it asks for licences"
+    assert client.get("/v1/jobs/88").json()["reason"]["sentence"] == left
+    refused = client.post("/v1/jobs/88/release")
+    assert (refused.status_code, left in refused.text) == (409, True)
+    assert answered(client, "/v1/jobs/88/wait").json()["helps"] == []
+    assert client.get("/v1/cluster").json()["free_cpus"] == 1.0
+    queue.begin("88", time.time())
+    until(client, _88="running")
+    assert client.get("/v1/cluster").json()["free_cpus"] == 0.0
+
+
 def test_the_life_of_a_queue_is_followed_through_a_kill(tmp_path):
     """Rows, names, forecasts and ends are those of the cluster; nothing is lost or doubled."""
     queue, now = Queue(tmp_path / "queue.json"), time.time()
-    queue.put("84", cpus=4, user="ann", name="of\nann")
+    queue.put("84", cpus=3, user="ann", name="of\nann")
     queue.begin("84", now - 60.0)
     queue.put("85", cpus=4, user="bob", name="later")
     with live_service(tmp_path, settings(tmp_path)) as service, service.client() as client:
         jobs = until(client, _84="running", _85="pending")
         assert [*jobs] == ["toyqueue:85", "toyqueue:84"]
+        follow_what_is_left_to_the_cluster(client, queue)
         first, second = jobs["toyqueue:84"], jobs["toyqueue:85"]
-        assert (first["user"], first["name"], first["cpus"]) == ("ann", "of?ann", 4)
+        assert (first["user"], first["name"], first["cpus"]) == ("ann", "of?ann", 3)
         assert first["start_seconds"] == pytest.approx(now - 60.0)
         assert (first["attempt"], second["requested_seconds"]) == (1, 7200.0)
         assert client.get("/v1/jobs/85").json()["reason"]["code"] == "reserved"
@@ -93,6 +109,7 @@ def test_the_life_of_a_queue_is_followed_through_a_kill(tmp_path):
         assert (status, "next in line: 4 cpus" in said) == (0, True)
         service.process.kill()
     queue.end("84", time.time())
+    queue.end("88", time.time())
     queue.put("85", limit=600.0, name="sooner")
     queue.put("86", cpus=4, user="bob")
     queue.put("87", cpus=4, user="bob")
@@ -104,7 +121,7 @@ def test_the_life_of_a_queue_is_followed_through_a_kill(tmp_path):
         assert "the cluster cannot be reached (OSError: the queue is away)" in health.text
         away.unlink()
         jobs = until(client, _84="completed", _85="running", _86="pending", _87="pending")
-        assert len(jobs) == 4
+        assert len(jobs) == 5
         changed = jobs["toyqueue:85"]
         assert (changed["requested_seconds"], changed["name"]) == (600.0, "sooner")
         with queue.rows() as rows:

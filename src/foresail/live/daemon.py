@@ -46,6 +46,7 @@ from foresail.model.event import (
     unit_of,
 )
 from foresail.model.view import RunningJob
+from foresail.model.words import LEFT_TO
 from foresail.record.job_life import JobHistory
 
 
@@ -303,8 +304,9 @@ class Daemon:
         running, state = self.controller.running.values(), self.controller.state
         begun = [KnownJob(each.job, each.attempt, runs=True) for each in running if not each.ours]
         waiting = ((each.job, each.job.job_id) for each in self.controller.pending)
+        held = {job_id for job_id, by in state.held.items() if not by.startswith(LEFT_TO)}
         return begun + [
-            KnownJob(job, state.attempts(job_id), runs=False, held=job_id in state.held)
+            KnownJob(job, state.attempts(job_id), runs=False, held=job_id in held)
             for job, job_id in waiting
         ]
 

@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 from foresail.model.cluster import Placement as Placement
 from foresail.model.containers import quickly_made
 from foresail.model.event import Allocation
-from foresail.model.words import count, is_or_are, listed, memory_size
+from foresail.model.words import LEFT_TO, count, is_or_are, listed, memory_size
 
 
 class ReasonCode(StrEnum):
@@ -135,6 +135,8 @@ class Reason:
                 return _KEPT_FOR_ANOTHER
             case ReasonCode.HELD, {"by": ""}:
                 return _HELD_BY_SOMEBODY
+            case ReasonCode.HELD, {"by": str(by)} if by.startswith(LEFT_TO):
+                return "left to {by}"
         return _SENTENCES[self.code]
 
 

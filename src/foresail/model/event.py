@@ -203,7 +203,10 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A job that waits is not to start until it is released; ``by`` is who wants it so."""
+    """A job that waits is not to start until it is released; ``by`` is who wants it so.
+
+    What a cluster alone understands, and nobody here may start, is held by ``LEFT_TO`` and why.
+    """
 
     time: float
     job_id: str

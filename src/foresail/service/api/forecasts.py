@@ -22,7 +22,7 @@ from foresail.live.command_job import CommandJob
 from foresail.model.decision import Reason, ReasonCode
 from foresail.model.job import Job
 from foresail.model.view import PendingJob
-from foresail.model.words import count, duration, from_now, percent
+from foresail.model.words import LEFT_TO, count, duration, from_now, percent
 from foresail.service.api.answers import (
     ChancesAnswer,
     ForecastAnswer,
@@ -428,7 +428,7 @@ def _queue(forecasts: Forecasts, standing: _Standing) -> list[Job]:
 def _plain_helps(job_id: str, reason: Reason | None) -> Iterator[HelpAnswer]:
     """Yield what helps without a doubt."""
     match reason:
-        case Reason(ReasonCode.HELD):
+        case Reason(ReasonCode.HELD, {"by": str(by)}) if not by.startswith(LEFT_TO):
             yield HelpAnswer(sentence=f"release it: foresail release {job_id}")
         case Reason(ReasonCode.TOO_WIDE, {"cpus": float(cpus), "total": float(total)}) if (
             cpus > total

@@ -18,6 +18,7 @@ from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
 from foresail.model.event import EndedBecause
 from foresail.model.job import Dependency, DependencyKind
+from foresail.model.words import LEFT_TO
 from foresail.record.log_text import parse_record
 from foresail.service.api import answers
 from foresail.service.api.callers import (
@@ -306,6 +307,11 @@ async def _command(
                 expected=f"that you {command} it there",
             )
         meant += able
+    if command is Command.RELEASE:
+        held = await parts.snapshots.ask(lambda controller, _: dict(controller.state.held))
+        for job_id in meant:
+            if held.get(job_id, "").startswith(LEFT_TO):
+                raise CallRefused(HTTPStatus.CONFLICT, f"job {job_id} is left to {held[job_id]}")
     commands = [CommandRequest(command, each) for each in meant]
     asked = parts.acceptance.ask(caller.user, lambda _: commands)
     await parts.snapshots.heard(await asyncio.wrap_future(asked))
