@@ -5,7 +5,7 @@ WORKERS ?= 2
 BIN := .venv/bin
 PACKAGES := .venv/.packages-installed
 FORESAIL := .venv/.foresail-installed
-QUICK := distributions events nodes reading replay
+QUICK := distributions events growth nodes reading replay
 CODE := $(wildcard src studies tests examples benchmarks docs experiments)
 
 .DEFAULT_GOAL := help
