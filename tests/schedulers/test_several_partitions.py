@@ -13,8 +13,9 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point
 from foresail.kernels.signatures import Shares
-from foresail.model.cluster import Cluster, Partition, Resources
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import ReasonCode, Start
+from foresail.model.errors import InputError
 from foresail.model.event import PREDICTSIM, STANDARD, Ended, EndedBecause, Outcome, Submitted
 from foresail.model.job import Job, Stage
 from foresail.model.view import PendingJob
@@ -342,3 +343,20 @@ def test_a_pass_made_again_is_one_over_other_jobs(policy):
         assert table.pass_over(view, {}) == passed
         compared += len(names) + len(promised) + len(gone)
     assert compared > 20
+
+
+NODES = tuple(Node(name, Resources(cpus=4.0)) for name in ("n1", "n2"))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_nodes_of_two_partitions_have_one_account(policy):
+    """Of two jobs as wide as all of them, one for each of the partitions, one starts."""
+    run = Run(policy, Cluster((Partition("a,b", Resources(cpus=8.0), NODES),)))
+    assert len(run.at(0.0, job("one", 8, 10.0, "a"), job("two", 8, 10.0, "b"))) == 1
+
+
+def test_a_node_does_not_count_twice():
+    """Listed in two partitions, it would let two jobs start that are as wide as both."""
+    views = (Partition(name, Resources(cpus=8.0), NODES) for name in ("a", "b"))
+    with pytest.raises(InputError, match=r"node n1 would count.*\(found 'a and b'\).*called a,b"):
+        Run("easy", Cluster(tuple(views)))

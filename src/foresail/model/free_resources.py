@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from foresail.model.cluster import Cluster, NamedPartitions, Resources, belongs
 from foresail.model.decision import Placement
+from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.preference import PreferenceKind, option_of
 
@@ -32,6 +33,21 @@ class Misplacement(StrEnum):
     NO_ROOM = "no_room"
 
 
+def _node_twice(cluster: Cluster) -> InputError:
+    homes: dict[str, list[str]] = {}
+    for each in cluster.partitions:
+        for node in each.nodes:
+            homes.setdefault(node.name, []).append(each.name)
+    name, some = next((name, some) for name, some in homes.items() if len(some) > 1)
+    called = ",".join(dict.fromkeys(some))
+    return InputError(
+        f"node {name} would count more than once",
+        field="partitions",
+        value=" and ".join(some),
+        expected=f"one record of the nodes that belong to several, called {called}",
+    )
+
+
 class FreeResources:
     """Free resources, by partition and by node.
 
@@ -41,6 +57,8 @@ class FreeResources:
     of use as a whole. Where nodes are shared, less than nothing may be free, and there is room on
     every node that is up. A job of one stage holds its request once per task; a job of several
     holds ``Job.total`` in one partition.
+
+    Raises ``InputError`` if a node is in two records of partitions: what it has would count twice.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -56,6 +74,8 @@ class FreeResources:
     def _consist_of(self, cluster: Cluster) -> None:
         self._shared = cluster.shared
         self._home = {node.name: (p.name, node) for p in cluster.partitions for node in p.nodes}
+        if len(self._home) < sum(len(each.nodes) for each in cluster.partitions):
+            raise _node_twice(cluster)
         self._partition_of |= {name: home for name, (home, _) in self._home.items()}
         self._largest = {p.name: p.total for p in cluster.partitions}
         self._rooms = {  # the smallest places known: one task never spans two of them
