@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import re
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -13,7 +15,7 @@ import polars as pl
 import zstandard
 
 from foresail.model.errors import InputError
-from foresail.traces.parquet import require_possible_pages_of
+from foresail.traces.parquet import require_possible_pages
 
 Mutation = Callable[[bytes, Random], bytes]
 
@@ -168,7 +170,9 @@ _ODD_VALUES: Final = (
 def _table(content: bytes, random: Random) -> bytes:
     """A Parquet table lacks a column or rows, or a column has another value, type or name."""
     try:
-        require_possible_pages_of(content, "mutated")
+        with tempfile.NamedTemporaryFile() as file:
+            Path(file.name).write_bytes(content)
+            require_possible_pages(Path(file.name))
         table = pl.read_parquet(io.BytesIO(content))
         changed = _changed(table, random)
     except (InputError, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):

@@ -28,9 +28,10 @@ from foresail.cloud.transient.plan import (
     read_types,
 )
 from foresail.cloud.waiting.carbon import Repeat, read_intensity
-from foresail.distributions.records import read_record
+from foresail.distributions.records import from_record
 from foresail.live.jobs_file import read_jobs
-from foresail.model.errors import InputError
+from foresail.model.documents import json_of
+from foresail.model.errors import InputError, naming
 from foresail.model.registry import Entry, Example, entries, find
 from foresail.strl.parser import read as read_strl
 from foresail.traces import schema
@@ -260,6 +261,11 @@ def _requests() -> tuple[Example, ...]:
     return (Example.of_text("requests.strl", text),)
 
 
+def _record(path: Path) -> object:
+    with naming(path):
+        return from_record(json_of(path), path)
+
+
 _FURTHER: Final[Mapping[str, tuple[Callable[[], tuple[Example, ...]], Read]]] = {
     "log converted": (_logs, _converted),
     "workload folder": (_folders, lambda path, _: load_workload(path)),
@@ -272,7 +278,7 @@ _FURTHER: Final[Mapping[str, tuple[Callable[[], tuple[Example, ...]], Read]]] = 
     "transient types": (_types, lambda path, _: read_types(path)),
     "transient machines": (_kinds, lambda path, _: read_kinds(path)),
     "transient plan": (_plans, lambda path, _: read_plan(path)),
-    "speeds": (_speeds, lambda path, _: read_record(path)),
+    "speeds": (_speeds, lambda path, _: _record(path)),
     "schedule": (_schedules, lambda path, _: read_schedule(path)),
     "campaign": (_campaigns, lambda path, _: read_campaign(path)),
     "requests": (_requests, lambda path, _: read_strl(path)),

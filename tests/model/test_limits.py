@@ -7,6 +7,7 @@ import pytest
 
 from foresail.model import errors as limits
 from foresail.model.errors import InputError
+from foresail_studies.study import require_each_positive
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ def check(settings):
     limits.require_positive(settings, "count")
     limits.require_share(settings, "share")
     limits.require_each_at_least(settings, 0, "steps")
-    limits.require_each_positive(settings, "steps")
+    require_each_positive(settings, "steps")
     limits.require_choice(settings, part=("run", "history"))
 
 

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
+from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs
 from foresail.cloud.waiting.simulating import Beliefs, WaitingPolicy, simulate
 from foresail_studies.generators.university import university_year
-from foresail_studies.waiting._shared import long_jobs_of
+from foresail_studies.waiting._shared import FAMILY, long_jobs_of
 from foresail_studies.waiting.metrics import measured
 
-FAMILY = proportional_family()
 FIXED = FixedMachines(1, 1)
 
 

@@ -236,8 +236,7 @@ class DaskPool:
             import distributed  # noqa: F401 - said now, not after the logs are read
         except ImportError as error:
             raise InputError(
-                "a Dask cluster needs the package distributed",
-                expected="pip install distributed",
+                "a Dask cluster needs the package distributed", expected="pip install distributed"
             ) from error
         self.address = address
 

@@ -48,7 +48,11 @@ GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "login": ("service_admin:login", "Log in to a service."),
         "token": ("service_admin:token", "Create, list and revoke tokens of a service."),
         "doctor": ("service_admin:doctor", "Check what the service needs."),
+        "slurm": ("slurm:app", "Foresee when jobs of a Slurm cluster start, without a service."),
         "db": ("db:app", "Check, export, back up, restore and move a service's store."),
+    },
+    "A cluster of Slurm": {
+        "slurm": ("slurm:app", "Foresee when waiting jobs start; no rights, no service.")
     },
     "Studies": {
         "campaign": ("campaign:app", "Replay many policies on many logs, and choose among them."),

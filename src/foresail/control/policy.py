@@ -18,11 +18,7 @@ from types import MappingProxyType
 from typing import Final
 
 from foresail.model.errors import InputError, UnknownNameError
-from foresail.model.protocols import (
-    Correction,
-    Predictor,
-    Scheduler,
-)
+from foresail.model.protocols import Correction, Predictor, Scheduler
 from foresail.model.registry import Entry, entries, find, find_quickly, installed_packages
 from foresail.model.short_form import PlugIn, make_part, name_and_settings, split
 

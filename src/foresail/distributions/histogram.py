@@ -9,12 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from foresail.distributions.basic import (
-    SHARE_WEIGHTS,
-    SHARES,
-    Point,
-    checked_factor,
-)
+from foresail.distributions.basic import SHARE_WEIGHTS, SHARES, Point, checked_factor
 from foresail.distributions.kernels.streaming_histogram import (
     CENTROIDS,
     COUNT,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -17,20 +16,10 @@ from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.truncated_normal import TruncatedNormal
 from foresail.model.distribution import Distribution
-from foresail.model.documents import json_of
-from foresail.model.errors import InputError, UnknownNameError, naming
+from foresail.model.errors import InputError, UnknownNameError
 
 VERSION: Final = 1
 """Of all kinds of records; a newer one is refused."""
-
-
-def read_record(path: Path) -> Distribution:
-    """The distribution whose record is in a JSON file.
-
-    Raises ``InputError`` if the file cannot be read, is no JSON, or as ``from_record``.
-    """
-    with naming(path):
-        return from_record(json_of(path), path)
 
 
 def from_record(record: object, source: object | None = None) -> Distribution:
@@ -137,10 +126,7 @@ _KINDS: Final[Mapping[str, tuple[type[Distribution], _Fields]]] = {
     "point": (Point, {"value": _value}),
     "uniform": (Uniform, {"low": _number, "high": _number}),
     "truncated-normal": (TruncatedNormal, {"mu": _number, "sigma": _number, "low": _number}),
-    "log-normal": (
-        LogNormal,
-        {"mu": _number, "sigma": _number, "cap": _cap, "elapsed": _number},
-    ),
+    "log-normal": (LogNormal, {"mu": _number, "sigma": _number, "cap": _cap, "elapsed": _number}),
     "empirical": (Empirical, {"values": _numbers, "probabilities": _probabilities}),
     "quantiles": (Quantiles, {"levels": _numbers, "values": _numbers}),
 }

@@ -210,11 +210,7 @@ def _replay_steps(
     if watch is not None:
         watch(lambda: (float(arrays.taken[0]), float(order.kind.size)))
     _loop.evaluation_loop(
-        order,
-        arrays,
-        _loop.step_addresses(steps),
-        expert_column,
-        np.zeros(BELIEF_COLUMNS),
+        order, arrays, _loop.step_addresses(steps), expert_column, np.zeros(BELIEF_COLUMNS)
     )
     cost = np.maximum(arrays.cost - _READINGS * nanoseconds_to_read(), 0)
     return _Replayed(arrays.scores, arrays.expert, cost, state)
@@ -299,8 +295,7 @@ def _jobs(
         (replayed.expert >= 0) & (replayed.expert < len(experts)), replayed.expert, len(experts)
     )
     return workload.jobs.select("job_id", "user", "submit_seconds").with_columns(
-        **{name: pl.Series(values) for name, values in columns.items()},
-        expert=names.gather(places),
+        **{name: pl.Series(values) for name, values in columns.items()}, expert=names.gather(places)
     )
 
 

@@ -230,11 +230,7 @@ def expert_wins(evaluation: Evaluation) -> pl.DataFrame:
     jobs = evaluation.jobs if evaluation.experts else evaluation.jobs.head(0)
     return (
         jobs.group_by("expert")
-        .agg(
-            jobs=pl.len(),
-            within_factor_two=_WITHIN.mean(),
-            nmae=_over(_ERROR.sum(), _ACTUAL),
-        )
+        .agg(jobs=pl.len(), within_factor_two=_WITHIN.mean(), nmae=_over(_ERROR.sum(), _ACTUAL))
         .with_columns(share=pl.col("jobs") / max(jobs.height, 1))
         .select("expert", "jobs", "share", "within_factor_two", "nmae")
         .sort("jobs", "expert", descending=[True, False], nulls_last=True)

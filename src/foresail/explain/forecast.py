@@ -165,11 +165,7 @@ def drawn_by_id(
 
 
 def forecast_waiting(
-    outlook: Outlook,
-    *,
-    scenarios: int = SCENARIOS,
-    seed: int = 0,
-    draw: Draw = draw_believed,
+    outlook: Outlook, *, scenarios: int = SCENARIOS, seed: int = 0, draw: Draw = draw_believed
 ) -> WaitingForecasts:
     """Forecast start and end of every waiting job, those that are held last: they never do.
 

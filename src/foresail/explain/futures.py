@@ -18,11 +18,7 @@ from foresail.explain.arrivals import HOUR, DrawnArrivals, draw_arrivals
 from foresail.explain.job_columns import JobColumns
 from foresail.explain.kernels.forward import ANYWHERE, Futures, blank_scratch, fill_starts
 from foresail.explain.outlook import Outlook
-from foresail.explain.replayed_futures import (
-    ReplayedFutures,
-    affordable_futures,
-    unknown_to_replay,
-)
+from foresail.explain.replayed_futures import ReplayedFutures, affordable_futures, unknown_to_replay
 from foresail.model.cluster import Resources
 from foresail.model.decision import Placement
 from foresail.model.distribution import Floats, Integers

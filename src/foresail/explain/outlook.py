@@ -457,6 +457,22 @@ class _Moment:
         )
 
 
+def external_outlook(
+    now: float,
+    account: str,
+    room: Resources,
+    running: Sequence[RunningJob],
+    waiting: Sequence[PendingJob],
+) -> Outlook:
+    """Return the outlook of nodes whose cluster starts jobs in that order, backfilled by plans."""
+    jobs, count = columns_of(waiting), len(waiting)
+    ready, due = np.maximum(jobs.table["submitted"], now), np.full(count, math.inf)
+    home, place = np.zeros(count, np.int64), np.arange(count, dtype=np.float64)
+    queued = WaitingJobs(jobs, home, place, ready, jobs.table["planned"], due)
+    taken = tuple(each.job.total for each in running)
+    return Outlook(now, now, {account: room}, True, tuple(running), taken, queued)
+
+
 def front_of(outlook: Outlook, count: int) -> Outlook:
     """Return the outlook of so many jobs that go first, without those that wait for others.
 

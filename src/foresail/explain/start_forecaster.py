@@ -23,13 +23,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from foresail.distributions.summary import belief_row
-from foresail.explain.common_factor import (
-    PRIOR,
-    CommonFactor,
-    drawn_levels,
-    keys_of,
-    normal_value,
-)
+from foresail.explain.common_factor import PRIOR, CommonFactor, drawn_levels, keys_of, normal_value
 from foresail.explain.forecast import SCENARIOS, WaitingForecasts, forecast_waiting
 from foresail.explain.job_columns import JobColumns, limit_of
 from foresail.explain.outlook import Outlook
@@ -107,6 +101,12 @@ _SOURCES: Final = 3
 _GOLDEN: Final = 0.5 * (math.sqrt(5.0) - 1.0)
 _NOBODY: Final = ""
 """Beliefs that runtimes are drawn from, each in its share of the futures."""
+
+_FEWEST_ENDED: Final = 5
+_WIDEST: Final = 20.0
+_SHORT_SECONDS: Final = 60.0
+"""Too little is known of a job if fewer of its application have ended, and its longest wait is so
+many times its shortest one, some time added to both."""
 
 _OF_USER: Final = 0.3
 _FORGETS: Final = 0.9
@@ -265,6 +265,16 @@ class StartForecaster:
         """
         draw = partial(self.draw, alike=alike)
         return forecast_waiting(outlook, scenarios=scenarios, seed=seed, draw=draw)
+
+    def unknown(self, outlook: Outlook, waiting: WaitingForecasts) -> frozenset[str]:
+        """Return the ids of jobs of whose starts too little is known to say anything."""
+        jobs = outlook.waiting.jobs
+        with np.errstate(invalid="ignore"):
+            waits = np.maximum(0.0, waiting.starts - outlook.now) + _SHORT_SECONDS
+            is_wide = (waits[2] > _WIDEST * waits[0])[: len(jobs)]
+        is_new = jobs.by_kind(self.ended_alike) < _FEWEST_ENDED
+        wide = np.flatnonzero(is_wide & is_new).tolist()
+        return frozenset(jobs.pending[at].job.job_id for at in wide)
 
     def draw(
         self,

@@ -74,8 +74,7 @@ class CorrectionInputs(NamedTuple):
 
 
 CORRECTION_INPUTS = types.NamedTuple(
-    (types.float64, types.float64, types.float64, types.int64, _VECTOR, _VECTOR),
-    CorrectionInputs,
+    (types.float64, types.float64, types.float64, types.int64, _VECTOR, _VECTOR), CorrectionInputs
 )
 
 CORRECTION_STEP = types.float64(CORRECTION_INPUTS)

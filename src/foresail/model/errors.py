@@ -136,14 +136,6 @@ def require_each_at_least(record: object, least: float, *names: str) -> None:
         require(holds, record, name, f"one or more, each finite and {least:g} or more")
 
 
-def require_each_positive(record: object, *names: str) -> None:
-    """Raise ``InputError`` unless these fields hold values, each finite and above 0."""
-    for name in names:
-        values = getattr(record, name)
-        holds = bool(values) and all(0.0 < value < math.inf for value in values)
-        require(holds, record, name, "one or more, each finite and above 0")
-
-
 def require_choice(record: object, **choices: Iterable[str]) -> None:
     """Raise ``InputError`` unless these fields are each one of its choices."""
     for name, known in choices.items():

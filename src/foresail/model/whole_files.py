@@ -20,9 +20,7 @@ def to_be_written(path: Path, problem: str = "cannot be written") -> Iterator[No
         yield
     except OSError as error:
         raise InputError(
-            f"{problem}: {error.strerror}",
-            source=path,
-            expected="a folder that may be written to",
+            f"{problem}: {error.strerror}", source=path, expected="a folder that may be written to"
         ) from error
 
 

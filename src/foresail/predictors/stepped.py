@@ -38,14 +38,7 @@ from numpy.typing import NDArray
 from foresail.distributions.basic import Point
 from foresail.kernels.borrowed import Places
 from foresail.kernels.calling import step_address, take_predictor_step
-from foresail.kernels.columns import (
-    CODED,
-    PREDICTED,
-    SPEC_COLUMNS,
-    SUBMIT,
-    SUMMARY_COLUMNS,
-    USER,
-)
+from foresail.kernels.columns import CODED, PREDICTED, SPEC_COLUMNS, SUBMIT, SUMMARY_COLUMNS, USER
 from foresail.kernels.compile import Step
 from foresail.kernels.signatures import PredictorState, PredictorSteps
 from foresail.model.distribution import Distribution

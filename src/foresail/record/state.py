@@ -411,10 +411,7 @@ class State:
         job, job_id = changed.job, changed.job.job_id
         before = self._living[job_id]
         living = self._living[job_id] = replaced(
-            before,
-            job=job,
-            prediction=changed.prediction,
-            planned_seconds=changed.planned_seconds,
+            before, job=job, prediction=changed.prediction, planned_seconds=changed.planned_seconds
         )
         pending, was_startable = self.pending_job(job_id), job_id in self.startable
         if self.history is not None:

@@ -59,10 +59,7 @@ class ScenarioEngine:
 COMPILED_REPLAY: Final = ScenarioEngine(
     "compiled-replay",
     frozenset(
-        {
-            *(Need.GANGS, Need.LIMITS, Need.WORKLOAD, Need.TRUTH, Need.CONVENTIONS),
-            Need.PARTITIONS,
-        }
+        {*(Need.GANGS, Need.LIMITS, Need.WORKLOAD, Need.TRUTH, Need.CONVENTIONS), Need.PARTITIONS}
     ),
 )
 _OF_TASKS: Final = frozenset({Need.TASKS, Need.TASK_QUEUES, Need.TASK_BELIEFS, Need.TASKS_OF_GANGS})
@@ -71,8 +68,7 @@ TASK_REPLAY: Final = ScenarioEngine(
     frozenset({Need.WORKLOAD, Need.TRUTH, Need.LEARNED_BEFORE, Need.SPEEDS}) | _OF_TASKS,
 )
 EVENT_ENGINE: Final = ScenarioEngine(
-    "event-engine",
-    frozenset(Need) - {Need.COMMANDS, Need.TASK_BELIEFS, Need.TASKS_OF_GANGS},
+    "event-engine", frozenset(Need) - {Need.COMMANDS, Need.TASK_BELIEFS, Need.TASKS_OF_GANGS}
 )
 LIVE: Final = ScenarioEngine(
     "live",

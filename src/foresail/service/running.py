@@ -32,12 +32,7 @@ from foresail.scenario.beginning import controller_of, rehearse
 from foresail.scenario.engines import engine_of
 from foresail.scenario.scenario import Scenario
 from foresail.service.api.app import application
-from foresail.service.api.callers import (
-    Condition,
-    KnownDirectories,
-    LimitsCache,
-    ServiceParts,
-)
+from foresail.service.api.callers import Condition, KnownDirectories, LimitsCache, ServiceParts
 from foresail.service.configuration import (
     FALLBACK_POLICY,
     ServiceConfiguration,

@@ -284,12 +284,6 @@ _DOUBLED_SECONDS: Final = 60.0
 """Of jobs that start within the former nothing is kept, of others again at each doubling of their
 wait from the latter on."""
 
-_FEWEST_ENDED: Final = 5
-_WIDEST: Final = 20.0
-_SHORT_SECONDS: Final = 60.0
-"""Too little is known of a job if fewer of its application have ended, and its longest wait is so
-many times its shortest one, some time added to both."""
-
 _MOST_OUTCOMES: Final = 4 * MOST
 _DOUBTFUL: Final = 0.6
 """Where fewer of the last ranges of a kind held, that is said with the next ones."""
@@ -687,11 +681,7 @@ def drawn_forecasts(
     jobs, medians = outlook.waiting.jobs, waiting.starts[1]
     expected = np.argsort(medians, kind="stable")[: np.count_nonzero(np.isfinite(medians))]
     soonest = {(job := jobs.pending[at].job).job_id: job for at in expected.tolist()}
-    with np.errstate(invalid="ignore"):
-        waits = np.maximum(0.0, waiting.starts - outlook.now) + _SHORT_SECONDS
-        is_wide = (waits[2] > _WIDEST * waits[0])[: len(jobs)]
-    wide = np.flatnonzero(is_wide & (jobs.by_kind(starts.ended_alike) < _FEWEST_ENDED)).tolist()
-    unknown = frozenset(jobs.pending[at].job.job_id for at in wide)
+    unknown = starts.unknown(outlook, waiting)
     stood = replace(outlook, rule=None, recent=())
     stand_in = stand_in_words(outlook)
     return Forecasts(stood, drawn, waiting, soonest, unknown, past.held, past.stood_in, stand_in)

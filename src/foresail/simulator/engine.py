@@ -108,11 +108,7 @@ def simulate_events(
         in_parts = controller.state.starts_tasks
         runtime_of = runtimes_of_allocations(workload) if in_parts else _of_whole_jobs(truth)
         execution = FixedRuntimes(
-            runtime_of,
-            job_of,
-            controller.cluster,
-            conditions,
-            enforces_limits=enforce_limits,
+            runtime_of, job_of, controller.cluster, conditions, enforces_limits=enforce_limits
         )
     cluster = SimulatedCluster(controller.cluster, execution, job_of, conditions)
     removals = (each for each in conditions.node_changes if isinstance(each, NodeRemoved))

@@ -231,10 +231,7 @@ def _demand_columns(names: list[str], columns: Sequence[str], notes: Notes) -> N
     for name in columns:
         if name not in names:
             raise InputError(
-                "no such column",
-                source=notes.path,
-                field=name,
-                expected=nearest(name, names),
+                "no such column", source=notes.path, field=name, expected=nearest(name, names)
             )
         if names.count(name) > 1:
             raise InputError("two columns of the same name", source=notes.path, field=name)

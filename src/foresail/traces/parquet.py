@@ -102,12 +102,6 @@ def require_possible_pages(path: Path) -> None:
         raise damaged(path)
 
 
-def require_possible_pages_of(content: bytes, source: object) -> None:
-    """Do as ``require_possible_pages``, with the bytes of a file."""
-    if _has_impossible_page(content):
-        raise damaged(source)
-
-
 def _has_impossible_page(content: _Bytes) -> bool:
     try:
         return any(values < 0 for values in _values_of_pages(content))

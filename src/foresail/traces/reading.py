@@ -157,14 +157,7 @@ class Notes:
                 expected=expected,
             )
 
-    def _lose(
-        self,
-        name: str,
-        count: int,
-        field: str | None,
-        expected: str,
-        example: str,
-    ) -> None:
+    def _lose(self, name: str, count: int, field: str | None, expected: str, example: str) -> None:
         """Count rows by what is wrong with them, remembering the first of each cause."""
         cause = expected if field is None else f"{expected} in {field!r}"
         first = LostRows(name, 0, cause, example or "unknown")

@@ -61,12 +61,7 @@ def _wrong(column: str, required: bool, whole: bool) -> pl.Expr:
 
 
 def count_malformed(
-    chunk: pl.DataFrame,
-    wrong: pl.Series,
-    text: pl.Series,
-    notes: Notes,
-    field: str,
-    expected: str,
+    chunk: pl.DataFrame, wrong: pl.Series, text: pl.Series, notes: Notes, field: str, expected: str
 ) -> None:
     """Count the rows, which the caller drops, whose text is no value that can be used.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Final, Literal, Protocol
 
-from foresail.model.errors import InputError, require_at_least, require_positive
+from foresail.model.errors import InputError, require, require_at_least, require_positive
 from foresail.model.registry import Entry, find
 from foresail.model.short_form import PlugIn, make_part, name_and_settings, part_of
 from foresail.model.words import duration, number, percent
@@ -244,3 +245,11 @@ def log_of(text: str, seed: int) -> Workload:
     if not Path(text).exists():
         return generated(text, seed)
     return apply_filters(load_workload(Path(text)), choices_of(_FILTERS))
+
+
+def require_each_positive(record: object, *names: str) -> None:
+    """Raise ``InputError`` unless these fields hold values, each finite and above 0."""
+    for name in names:
+        values = getattr(record, name)
+        holds = bool(values) and all(0.0 < value < math.inf for value in values)
+        require(holds, record, name, "one or more, each finite and above 0")

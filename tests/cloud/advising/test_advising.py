@@ -641,7 +641,7 @@ def test_jobs_with_gpus_run_on_machines_with_gpus():
     assert (demand.on_demand_hour[~asks] < 1.0).all()
     tried = try_rule(demand, market, 3, WaitingRule("all-jobs-wait-threshold", 3600.0))
     fixed = market.fixed(3)
-    assert fixed.total_gpus == 12.0
+    assert fixed.count * fixed.gpus == 12.0
     simulated = simulate(
         jobs,
         fixed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from foresail.cloud.waiting.jobs import TraceJobs
+from foresail.cloud.waiting.jobs import GIB, RentedType, TraceJobs
 
 
 @st.composite
@@ -22,3 +22,10 @@ def traces(draw, most_jobs, last_submission, memory, gpus=False):
     bytes_ = np.array(column(st.integers(0, 5)), dtype=float) if memory else None
     shares = np.array(column(st.integers(0, 20))) / 10.0 if gpus else None
     return TraceJobs(submit, runtime, cores, bytes_, shares)
+
+
+def proportional_family() -> tuple[RentedType, ...]:
+    """Machines of 1 to 64 cores with 4 GiB each, whose price grows with them, as published."""
+    return tuple(
+        RentedType(f"{n}-core", n, n * 4.0 * GIB, n * 0.0481) for n in (1, 2, 4, 8, 16, 32, 64)
+    )

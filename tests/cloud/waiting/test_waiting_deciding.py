@@ -7,10 +7,11 @@ from enum import IntEnum
 import numba
 import numpy as np
 import pytest
+from drawn_traces import proportional_family
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
+from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs
 from foresail.cloud.waiting.kernels import waiting_choice
 from foresail.cloud.waiting.kernels.waiting import FIXED, RENTED
 from foresail.cloud.waiting.kernels.waiting_choice import DelayCosts

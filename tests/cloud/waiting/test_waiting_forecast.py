@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from drawn_traces import traces
+from drawn_traces import proportional_family, traces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_waiting import SlowRun
@@ -14,7 +14,6 @@ from foresail.cloud.waiting.jobs import (
     FixedMachines,
     RentedType,
     TraceJobs,
-    proportional_family,
 )
 from foresail.cloud.waiting.kernels.waiting import AFTER_TRIAL, EXPIRED, FIXED, RENTED, TRIED
 from foresail.cloud.waiting.simulating import (

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from drawn_traces import proportional_family
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +13,6 @@ from foresail.cloud.waiting.jobs import (
     FixedMachines,
     RentedType,
     TraceJobs,
-    proportional_family,
     rents,
 )
 from foresail.cloud.waiting.kernels.waiting import FIXED, RENTED

@@ -4,8 +4,9 @@ import sys
 
 import numpy as np
 import pytest
+from drawn_traces import proportional_family
 
-from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
+from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs
 from foresail.cloud.waiting.kernels.waiting_choice import (
     CORES,
     CPU_USE,

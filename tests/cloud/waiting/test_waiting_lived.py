@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from drawn_traces import proportional_family
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
+from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs
 from foresail.cloud.waiting.learning import (
     FEWEST_WAITS,
     first_predicted,

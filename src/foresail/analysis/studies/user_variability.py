@@ -129,10 +129,7 @@ def resubmissions(workload: Workload) -> Answer | str:
         "most_submissions": float(per_name.max()),
     }
     if outcome is not None:
-        for name, among in (
-            ("successful", ["successful"]),
-            ("unsuccessful", list(UNSUCCESSFUL)),
-        ):
+        for name, among in (("successful", ["successful"]), ("unsuccessful", list(UNSUCCESSFUL))):
             ended = named.filter(pl.col("outcome").is_in(among))["submissions"]
             if ended.len():
                 scalars[f"median_submissions_of_{name}_jobs"] = float(np.median(ended.to_numpy()))

@@ -124,12 +124,7 @@ def command(
         record,
         sensitivity_table,
     )
-    from foresail.reports.renting.advice_words import (
-        UNWAITED_COUNTS,
-        how_sure,
-        rests_on,
-        sentences,
-    )
+    from foresail.reports.renting.advice_words import UNWAITED_COUNTS, how_sure, rests_on, sentences
 
     with naming_options(_OPTIONS):
         question = AdviceQuestion(

@@ -261,9 +261,7 @@ def _held(history: JointHistory, planned: CapacityPlan, answer: TransientAnswer)
 
 
 def _checked(
-    learned: OfferHistories,
-    planned: CapacityPlan,
-    windows: Sequence[float],
+    learned: OfferHistories, planned: CapacityPlan, windows: Sequence[float]
 ) -> list[TrailingWindow]:
     """Every window, and an oracle; all begin where the longest window allows."""
     from foresail.cloud.transient.estimating import rolled

@@ -25,13 +25,7 @@ from foresail.cloud.advising.choosing import (
 )
 from foresail.cloud.advising.question import AdviceQuestion, Market, countable, market_of
 from foresail.cloud.advising.searching import Compared, HeldOut, Progress, Search, Sensitivity
-from foresail.cloud.advising.trying import (
-    Demand,
-    RuleResult,
-    demand_of,
-    fitted_waits,
-    try_rule,
-)
+from foresail.cloud.advising.trying import Demand, RuleResult, demand_of, fitted_waits, try_rule
 from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.demand import expected_costs, transient_cost
 from foresail.cloud.purchasing.forecast import ForecastSettings

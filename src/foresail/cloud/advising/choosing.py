@@ -107,10 +107,7 @@ def choose(
 
 
 def recommend(
-    tried: Sequence[RuleResult],
-    weights: CostWeights,
-    question: AdviceQuestion,
-    futures: LogFutures,
+    tried: Sequence[RuleResult], weights: CostWeights, question: AdviceQuestion, futures: LogFutures
 ) -> RuleResult:
     """Return the advice under the targets, as for ``choose``.
 

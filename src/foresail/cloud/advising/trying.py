@@ -172,9 +172,7 @@ class RuleResult:
     def within(self, blocks: slice) -> RuleResult:
         """Return rent and waits of jobs of some of the blocks; shares are still those of all."""
         return replace(
-            self,
-            block_rent=self.block_rent[blocks],
-            block_wait_hours=self.block_wait_hours[blocks],
+            self, block_rent=self.block_rent[blocks], block_wait_hours=self.block_wait_hours[blocks]
         )
 
 

@@ -20,10 +20,7 @@ _HOUR: Final = 3600.0
 
 
 def estimated_offers(
-    history: JointHistory,
-    kinds: Mapping[str, MachineKind],
-    *,
-    doubt_hours: float = 0.0,
+    history: JointHistory, kinds: Mapping[str, MachineKind], *, doubt_hours: float = 0.0
 ) -> Offers:
     """Types as a stretch of history shows them, each by itself (spec 2.5).
 
@@ -131,9 +128,7 @@ def _require_markets(history: JointHistory, planned: CapacityPlan) -> None:
     for each in planned.rented:
         if each.type.name not in history.names:
             raise InputError(
-                "the history does not have a market of the plan",
-                field="type",
-                value=each.type.name,
+                "the history does not have a market of the plan", field="type", value=each.type.name
             )
 
 
@@ -200,11 +195,7 @@ def mean_availability(found: Sequence[Realised]) -> float:
 
 
 def shuffled_availability(
-    history: JointHistory,
-    planned: CapacityPlan,
-    *,
-    draws: int,
-    random: np.random.Generator,
+    history: JointHistory, planned: CapacityPlan, *, draws: int, random: np.random.Generator
 ) -> NDArray[np.float64]:
     """Availability that the plan would have had if the markets had not moved together.
 

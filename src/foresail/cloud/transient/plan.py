@@ -177,12 +177,7 @@ def from_record(record: object, source: object | None = None) -> CapacityPlan:
 _PRICES: Final = ("price_per_unit_hour", "price_per_hour")
 _ON_DEMAND: Final = ("on_demand_price_per_unit_hour", "on_demand_price_per_hour")
 _TYPE_FIELDS: Final = ("name", "capacity", "availability", *_PRICES, *_ON_DEMAND)
-_KIND_FIELDS: Final = (
-    "instance_type",
-    "capacity",
-    "price_per_hour",
-    "on_demand_price_per_hour",
-)
+_KIND_FIELDS: Final = ("instance_type", "capacity", "price_per_hour", "on_demand_price_per_hour")
 
 
 def read_types(path: Path) -> tuple[TransientType, ...]:

@@ -345,20 +345,13 @@ Plan = TypeVar("Plan")
 
 
 def frontier(
-    offers: Offers,
-    capacity: float,
-    targets: Sequence[float] = TARGETS,
-    *,
-    extra_nines: float = 0.0,
+    offers: Offers, capacity: float, targets: Sequence[float] = TARGETS, *, extra_nines: float = 0.0
 ) -> list[CapacityPlan]:
     """A plan for each target that can be reached, ascending; the rest are left out.
 
     Arguments as for ``plan``.
     """
-    plans = reached(
-        targets,
-        lambda target: plan(offers, capacity, target, extra_nines=extra_nines),
-    )
+    plans = reached(targets, lambda target: plan(offers, capacity, target, extra_nines=extra_nines))
     for place in range(len(plans) - 2, -1, -1):
         plans[place] = cheaper(plans[place], plans[place + 1 : place + 2])
     return plans

@@ -79,11 +79,7 @@ class TieredPlan:
 
 
 def plan_tiers(
-    offers: Offers,
-    tiers: Sequence[Tier],
-    availability: float,
-    *,
-    extra_nines: float = 0.0,
+    offers: Offers, tiers: Sequence[Tier], availability: float, *, extra_nines: float = 0.0
 ) -> TieredPlan:
     """Plan every tier by itself, each for the root of the target (spec 2.4).
 
@@ -132,11 +128,7 @@ def tier_frontier(
     Arguments as for ``plan_tiers``.
     """
     return reached(
-        targets,
-        lambda target: (
-            target,
-            plan_tiers(offers, tiers, target, extra_nines=extra_nines),
-        ),
+        targets, lambda target: (target, plan_tiers(offers, tiers, target, extra_nines=extra_nines))
     )
 
 

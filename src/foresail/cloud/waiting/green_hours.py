@@ -224,8 +224,7 @@ class _Blocks:
             where=self._at_once > 0.0,
         )
         return GreenCertainty(
-            interval(1.0 - kept),
-            interval(self._drawn(wait_seconds) / np.maximum(self._jobs, 1.0)),
+            interval(1.0 - kept), interval(self._drawn(wait_seconds) / np.maximum(self._jobs, 1.0))
         )
 
     def _drawn(self, values: Floats) -> Floats:
@@ -265,9 +264,5 @@ def _course(jobs: TraceJobs, series: IntensitySeries, start_seconds: Floats) -> 
         return np.diff(work_until(edges, begin, begin + jobs.runtime_seconds, cores)) / length
 
     return GreenCourse(
-        edges,
-        hours,
-        grams * _HOUR / length,
-        used(jobs.submit_seconds),
-        used(start_seconds),
+        edges, hours, grams * _HOUR / length, used(jobs.submit_seconds), used(start_seconds)
     )

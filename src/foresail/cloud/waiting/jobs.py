@@ -161,14 +161,6 @@ def writable(column: ArrayLike) -> Floats:
     return np.require(column, np.float64, ["C", "W"])
 
 
-def proportional_family(price_per_core_hour: float = 0.0481) -> tuple[RentedType, ...]:
-    """Machines of 1 to 64 cores with 4 GiB each, whose price grows with them, as published."""
-    return tuple(
-        RentedType(f"{n}-core", n, n * 4.0 * GIB, n * price_per_core_hour)
-        for n in (1, 2, 4, 8, 16, 32, 64)
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class FixedMachines:
     """Equal machines that are paid all the time."""
@@ -201,11 +193,6 @@ class FixedMachines:
     def total_cores(self) -> int:
         """Cores of all machines."""
         return self.count * self.cores
-
-    @property
-    def total_gpus(self) -> float:
-        """Gpus of all machines."""
-        return self.count * self.gpus
 
     def kept_busy(self, jobs: TraceJobs) -> float:
         """Seconds for which the work would keep one machine busy: its cores, or its gpus.

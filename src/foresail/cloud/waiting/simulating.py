@@ -70,12 +70,7 @@ class WaitingPolicy:
     """Order of the waiting jobs."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "waiting_seconds",
-            "short_seconds",
-            "patience_seconds",
-            "speculation_seconds",
-        ):
+        for name in ("waiting_seconds", "short_seconds", "patience_seconds", "speculation_seconds"):
             value = getattr(self, name)
             require(value is None or value >= 0.0, self, name, "0 or more")
         if self.queue not in QUEUES:
@@ -96,10 +91,7 @@ class WaitingPolicy:
 
 
 def waiting_policy(
-    name: str,
-    waiting_seconds: float = math.inf,
-    short_seconds: float = 0.0,
-    queue: Queue = "fcfs",
+    name: str, waiting_seconds: float = math.inf, short_seconds: float = 0.0, queue: Queue = "fcfs"
 ) -> WaitingPolicy:
     """The policy of this name, long or short: AJW, NJW, AJW-T, SWW, LJW and others.
 
@@ -151,9 +143,7 @@ class Beliefs:
 
     @classmethod
     def true_runtimes(
-        cls,
-        jobs: TraceJobs,
-        waits: NDArray[np.float64] | WaitModel | Foresight | None = None,
+        cls, jobs: TraceJobs, waits: NDArray[np.float64] | WaitModel | Foresight | None = None
     ) -> Beliefs:
         """The oracle of runtimes."""
         return cls(jobs.runtime_seconds, waits)

@@ -7,12 +7,7 @@ from typing import Final
 
 import polars as pl
 
-from foresail.metrics.comparison import (
-    Change,
-    Comparison,
-    Metric,
-    movers,
-)
+from foresail.metrics.comparison import Change, Comparison, Metric, movers
 from foresail.metrics.statistics import RUNTIME_LABELS, width_bounds, width_labels
 from foresail.metrics.summary import Summary
 from foresail.model.words import count, duration, number, percent

@@ -185,7 +185,4 @@ def _findings(steps: pl.DataFrame, node: Node) -> list[str]:
     evicted = (
         f"{count(evictions, 'eviction')} for lack of it" if evictions else "nothing was evicted"
     )
-    return [
-        f"{cpus}; {throttled}.",
-        f"At most {percent(share)} of the memory was held; {evicted}.",
-    ]
+    return [f"{cpus}; {throttled}.", f"At most {percent(share)} of the memory was held; {evicted}."]

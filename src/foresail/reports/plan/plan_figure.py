@@ -440,7 +440,7 @@ def _note(view: PlanView) -> str:
     order = "nodes in the cluster's order, by partition" if view.lanes.nodes else "by partition"
     words = [
         f"{rows}, {order}. A bar fades with the probability that the job still runs, by what was "
-        "believed at that moment; after its belief has run out it is drawn to its corrected end.",
+        "believed at that moment; after its belief has run out it is drawn to its corrected end."
     ]
     if view.plans_ahead:
         words.append(

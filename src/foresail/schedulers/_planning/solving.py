@@ -15,13 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from foresail.milp.solver import (
-    Limits,
-    ProgramBuilder,
-    Solver,
-    find_solver,
-    relative_gap,
-)
+from foresail.milp.solver import Limits, ProgramBuilder, Solver, find_solver, relative_gap
 from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.schedulers._planning.pricing import (
     Prices,

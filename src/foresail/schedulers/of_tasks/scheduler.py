@@ -88,9 +88,7 @@ class CompiledTaskScheduler(NamedTuple):
                 self.rules.copy(), self.costs.copy(), np.zeros((rows, JOB_COLUMNS))
             ),
             pilots.Pilots(
-                self.pilots.copy(),
-                pilots.no_outcomes(self.outcomes_kept),
-                pilots.nothing_proved(),
+                self.pilots.copy(), pilots.no_outcomes(self.outcomes_kept), pilots.nothing_proved()
             ),
             self.way.copy(),
         )

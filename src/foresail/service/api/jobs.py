@@ -362,8 +362,7 @@ def job_logs(
     elsewhere = output if stream == "out" else errors or output
     if elsewhere is not None and not (content or offset):
         raise CallRefused(
-            HTTPStatus.CONFLICT,
-            f"job {job_id} writes to {elsewhere}, by its own wish: look there",
+            HTTPStatus.CONFLICT, f"job {job_id} writes to {elsewhere}, by its own wish: look there"
         )
     is_done = row["end_seconds"] is not None and len(content) < limit
     headers = {
@@ -430,9 +429,5 @@ def _job(
     if busy and row["state"] == "pending":
         asked["warnings"] = (*asked["warnings"], busy)
     return answers.JobAnswer(
-        **{name: row[name] for name in _AS_STORED},
-        **asked,
-        **ahead,
-        belief=stated,
-        now_seconds=now,
+        **{name: row[name] for name in _AS_STORED}, **asked, **ahead, belief=stated, now_seconds=now
     )

@@ -523,10 +523,7 @@ def _page_of(wanted: JobsWanted, most: int) -> Select[Any]:
 
 
 def _chosen(wanted: JobsWanted, found: Select[Any]) -> Select[Any]:
-    for column, values in (
-        (JOBS.c.user, wanted.users),
-        (JOBS.c.name, wanted.names),
-    ):
+    for column, values in ((JOBS.c.user, wanted.users), (JOBS.c.name, wanted.names)):
         if values:
             found = found.where(column.in_(values))
     if wanted.states:

@@ -127,14 +127,7 @@ TASK_REPLAY = types.NamedTuple(
 def _tell(step: float, inputs: PredictorInputs, stage: int, now: float, seconds: float) -> None:
     """Let the predictor take one of its steps about a stage."""
     told = PredictorInputs(
-        stage,
-        now,
-        seconds,
-        inputs.specs,
-        inputs.model,
-        inputs.users,
-        inputs.jobs,
-        inputs.summaries,
+        stage, now, seconds, inputs.specs, inputs.model, inputs.users, inputs.jobs, inputs.summaries
     )
     call_predictor_step(step, told)
 

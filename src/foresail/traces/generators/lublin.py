@@ -54,11 +54,7 @@ class Arrangement:
 
 
 def arrange(
-    arrivals: Floats,
-    sizes: Floats,
-    runtimes: Floats,
-    users: int,
-    random: np.random.Generator,
+    arrivals: Floats, sizes: Floats, runtimes: Floats, users: int, random: np.random.Generator
 ) -> Arrangement:
     """Arrange drawn jobs in sessions of users.
 
@@ -367,10 +363,7 @@ LONGEST_SHARE: Final = 0.15
 
 
 def _draw_requests(
-    runtimes: Floats,
-    habit: Integers,
-    session: Integers,
-    random: np.random.Generator,
+    runtimes: Floats, habit: Integers, session: Integers, random: np.random.Generator
 ) -> Floats:
     """Requested seconds of each job, never below its runtime; all shapes are (jobs,).
 
@@ -455,13 +448,7 @@ def lublin(parameters: LublinParameters, random: np.random.Generator) -> Workloa
     columns: dict[str, object] = {"queue": _queues(draw.kind, parameters)}
     habit = session = np.arange(parameters.jobs)
     if parameters.users > 0:
-        arranged = arrange(
-            draw.seconds,
-            draw.sizes,
-            draw.runtimes,
-            parameters.users,
-            random,
-        )
+        arranged = arrange(draw.seconds, draw.sizes, draw.runtimes, parameters.users, random)
         arrivals = draw.seconds
         draw = replace(draw.taken(arranged.job), seconds=arrivals)
         habit, session = arranged.application, arranged.session

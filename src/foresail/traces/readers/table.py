@@ -114,10 +114,7 @@ class TableReader:
         text = {"jobs.csv": _EXAMPLE.encode(), "mapping.toml": mapping}
         parquet = {"jobs.parquet": table.getvalue(), "mapping.toml": mapping}
         options = {"mapping": "mapping.toml"}
-        return (
-            Example(text, "jobs.csv", options),
-            Example(parquet, "jobs.parquet", options),
-        )
+        return (Example(text, "jobs.csv", options), Example(parquet, "jobs.parquet", options))
 
     def recognises(self, sample: Sample) -> bool:
         """Any file, once a mapping is given; none without."""

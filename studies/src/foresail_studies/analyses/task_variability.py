@@ -17,11 +17,12 @@ from foresail.analysis.columns import cumulative_shares, known
 from foresail.analysis.finding import Answer, Plot, study_with_parameters
 from foresail.kernels.compile import bare_kernel, part
 from foresail.model.distribution import Floats, Integers
-from foresail.model.errors import InputError, require_at_least, require_each_positive
+from foresail.model.errors import InputError, require_at_least
 from foresail.model.registry import register
 from foresail.traces.measured import task_keys
 from foresail.traces.workload import Workload
 from foresail_studies.analyses.cpu_volatility import quantile
+from foresail_studies.study import require_each_positive
 
 _COUNT: Final = 0
 _MEAN: Final = 1

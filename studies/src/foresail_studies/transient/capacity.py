@@ -31,10 +31,10 @@ from foresail.cloud.transient.planning import (
     plan,
 )
 from foresail.model.distribution import Integers
-from foresail.model.errors import InputError, require_each_positive
+from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail_studies.declaring import declared
-from foresail_studies.study import GridPoint, Measure, Study, StudyParameters
+from foresail_studies.study import GridPoint, Measure, Study, StudyParameters, require_each_positive
 
 _MEASURES: Final = (
     Measure("on_demand_share", "cost, of on-demand", "share"),

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
+from foresail.cloud.waiting.jobs import GIB, FixedMachines, RentedType, TraceJobs
 from foresail.cloud.waiting.kernels.waiting import FIXED
 from foresail.cloud.waiting.simulating import (
     QUEUES,
@@ -42,7 +42,10 @@ MEASURES: Final = (
 _FIXED_PRICE: Final = 0.4
 CORE_HOUR: Final = 0.0481
 """Price on demand; a fixed core costs 0.4 of it."""
-FAMILY: Final = proportional_family(CORE_HOUR)
+FAMILY: Final = tuple(
+    RentedType(f"{n}-core", n, n * 4.0 * GIB, n * CORE_HOUR) for n in (1, 2, 4, 8, 16, 32, 64)
+)
+"""Machines of 1 to 64 cores with 4 GiB each, whose price grows with them, as published."""
 
 
 def long_jobs_of(

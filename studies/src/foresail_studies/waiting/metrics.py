@@ -107,7 +107,7 @@ def measured(
     on_fixed = ended == FIXED
     work, full_price = runtime * asked[shape, WORK_OF], runtime * asked[shape, RENT] / _HOUR
     trials = trial_costs(simulated, policy, trial_price)[part]
-    gpus = float(in_shares(fixed.total_gpus))
+    gpus = float(in_shares(fixed.count * fixed.gpus))
     delay_cost = float(columns.delay[part] @ wait) / _HOUR if columns.delay.size else 0.0
     return WaitingMetrics(
         jobs=last - first,

@@ -8,8 +8,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.waiting.kernels.waiting_choice import WaitModel, predict_waits
+from foresail.cloud.waiting.kernels.waiting_choice import WaitModel, predict_wait
 from foresail.cloud.waiting.learning import WaitRows
+from foresail.kernels.compile import bare_kernel
 from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
 
@@ -48,10 +49,17 @@ def forest_waits(rows: WaitRows, trees: int = 30) -> WaitModel:
     )
 
 
+@bare_kernel
+def _predict_waits(model: WaitModel, features: Floats, quantiles: Floats) -> None:
+    """Predict as ``predict_wait``, for a row of features and of quantiles per job."""
+    for i in range(features.shape[0]):
+        predict_wait(model, features[i], quantiles[i])
+
+
 def predicted_waits(model: WaitModel, features: Floats) -> Floats:
     """Quantiles of the wait (s) by row of features, one column for each part of probability."""
     quantiles = np.empty((features.shape[0], model.base.size))
-    predict_waits(model, np.ascontiguousarray(features, dtype=np.float64), quantiles)
+    _predict_waits(model, np.ascontiguousarray(features, dtype=np.float64), quantiles)
     return quantiles
 
 

@@ -48,7 +48,12 @@ def two_nodes():
 
 class ToyAdapter:
     capabilities = Capabilities(
-        places=True, preempts=True, changes_nodes=True, refuses_starts=True, begins_jobs=True
+        places=True,
+        preempts=True,
+        changes_nodes=True,
+        refuses_starts=True,
+        begins_jobs=True,
+        runs_commands=True,
     )
     wake_descriptor = None
 

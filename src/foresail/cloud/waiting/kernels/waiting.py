@@ -23,9 +23,7 @@ from foresail.cloud.waiting.kernels.placing import (
     take,
     without_root,
 )
-from foresail.cloud.waiting.kernels.waiting_choice import (
-    CORES as CORES_ASKED,
-)
+from foresail.cloud.waiting.kernels.waiting_choice import CORES as CORES_ASKED
 from foresail.cloud.waiting.kernels.waiting_choice import (
     CPU_USE,
     MEMORY_USE,
@@ -45,9 +43,7 @@ from foresail.cloud.waiting.kernels.waiting_choice import (
     choose_again,
     predict_wait,
 )
-from foresail.cloud.waiting.kernels.waiting_choice import (
-    RENT as RENTS,
-)
+from foresail.cloud.waiting.kernels.waiting_choice import RENT as RENTS
 from foresail.cloud.waiting.kernels.waiting_plan import MachinePlan, catch_up, extend, start_behind
 from foresail.kernels.compile import merged_part, part, unlocked_kernel
 

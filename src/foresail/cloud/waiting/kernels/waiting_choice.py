@@ -86,15 +86,6 @@ def predict_wait(
         least = quantiles[k]
 
 
-@bare_kernel
-def predict_waits(
-    model: WaitModel, features: NDArray[np.float64], quantiles: NDArray[np.float64]
-) -> None:
-    """Predict as ``predict_wait``, for a row of features and of quantiles per job."""
-    for i in range(features.shape[0]):
-        predict_wait(model, features[i], quantiles[i])
-
-
 START: Final = 0
 WAIT: Final = 1
 RENT: Final = 2

@@ -63,10 +63,7 @@ def empty_plan(
 
 @part
 def catch_up(
-    now: float,
-    shape: NDArray[np.int32],
-    asked: NDArray[np.float64],
-    plan: MachinePlan,
+    now: float, shape: NDArray[np.int32], asked: NDArray[np.float64], plan: MachinePlan
 ) -> None:
     """Bring a plan for which no job waits to the present.
 

@@ -1,0 +1,102 @@
+"""``foresail slurm``: when jobs of a Slurm cluster start, read with no rights and no service."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from foresail.cli.formats import print_json, print_table
+from foresail.cli.log_options import CommandGroup
+from foresail.cli.progress import doing
+from foresail.explain import start_words as words
+from foresail.model.errors import InputError
+from foresail.model.words import percent
+
+if TYPE_CHECKING:
+    from foresail.explain.forecast import WaitingForecast
+    from foresail.live.adapters.slurm.reading import SlurmState
+
+app = CommandGroup("Foresee the starts of a Slurm cluster's jobs, with no rights and no service.")
+app.callback()(lambda: None)  # or a group of one command would be that command
+
+
+@app.named("start")
+def start(job_id: str | None = None, /, as_json: bool = False) -> None:
+    """Foresee when waiting jobs start, by how long the like have run; beside it Slurm's estimate.
+
+    Options:
+        job_id [JOB]: Only this one, or the tasks of this array.
+        as_json --json: As JSON.
+    """
+    state, starts, remark = _look()
+    asked = [each for each in state.estimates if job_id in (None, each, each.partition("_")[0])]
+    if job_id is not None and not asked:
+        raise InputError("does not wait", field="JOB", value=job_id, expected="an id of squeue")
+    jobs = {each.job.job_id: each.job for line in state.waiting.values() for each in line}
+    answers = []
+    for each in asked:
+        job, aside = jobs.get(each), state.aside.get(each)
+        name = "" if job is None else "".join(c for c in job.name or "" if c.isprintable())
+        answer = {"job_id": each, "name": name, "user": job.user if job else None}
+        answer |= {"left_to_slurm": aside, "by_slurm": state.estimates[each]}
+        answers.append(answer | _foreseen(None if aside else starts.get(each), state.now))
+    answers.sort(key=lambda each: math.inf if each["start"] is None else each["start"]["p50"])
+    if as_json:
+        print_json({"made_seconds": state.now, "jobs": answers, "remark": remark})
+        return
+    for each in answers if job_id is not None else ():
+        if each["start"] is not None:
+            typer.echo(f"{each['job_id']} starts {words.range_words(each['start'], state.now)}")
+    headings = ("JOB", "NAME", "USER", "STARTS", "WITHIN AN HOUR", "BY SLURM")
+    print_table(headings, [_cells(each, state.now) for each in answers])
+    if remark:
+        typer.echo(f"foresail: {remark}", err=True)
+
+
+def _look() -> tuple[SlurmState, dict[str, WaitingForecast], str]:
+    """Return how the cluster stands, what is foreseen by id where enough is known, and a remark."""
+    from foresail.explain.forecast import SCENARIOS
+    from foresail.explain.outlook import external_outlook
+    from foresail.explain.start_forecaster import StartForecaster
+    from foresail.live.adapters.slurm import reading
+
+    forecaster, starts, remark = StartForecaster(), dict[str, "WaitingForecast"](), ""
+    with doing("reading Slurm"):
+        rows = reading.read_queue(), reading.read_nodes()
+        state = reading.state_of(*rows, time.time())
+        try:
+            past = reading.read_accounting(state.now - 14 * 86_400.0)
+            forecaster.catch_up(reading.history_of(past))
+        except InputError as error:
+            remark = f"nothing was learned: {error}"
+    for account, line in state.waiting.items():
+        runs, room = state.running.get(account, ()), state.room[account]
+        outlook = external_outlook(state.now, account, room, runs, line)
+        futures = max(30, min(SCENARIOS, 1_000 * SCENARIOS // len(line)))
+        found = forecaster.forecast(outlook, scenarios=futures)
+        unknown = forecaster.unknown(outlook, found)
+        starts |= {each: found[each] for each in found if each not in unknown}
+    return state, starts, remark
+
+
+def _foreseen(found: WaitingForecast | None, now: float) -> dict[str, Any]:
+    """Return what JSON has of a start; one at no known time is not known."""
+    if found is None or math.isinf(found.start.median):
+        return {"start": None, "within_hour": None}
+    points = (found.start.low, found.start.median, found.start.high)
+    moments = [None if math.isinf(each) else each for each in points]
+    told = dict(zip(words.LEVELS, moments, strict=True))
+    return {"start": told, "within_hour": words.chance_by(told, found.never, now, now + 3_600.0)}
+
+
+def _cells(answer: Mapping[str, Any], now: float) -> tuple[str, ...]:
+    said, within, by_slurm = answer["left_to_slurm"] or words.UNKNOWN, "", answer["by_slurm"]
+    if answer["start"] is not None:
+        said, within = words.range_cell(answer["start"], now), percent(answer["within_hour"])
+    moments = dict.fromkeys(words.LEVELS, max(by_slurm or now, now))
+    estimate = "" if by_slurm is None else words.range_cell(moments, now)
+    return answer["job_id"], answer["name"], answer["user"] or "", said, within, estimate

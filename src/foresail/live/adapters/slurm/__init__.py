@@ -1,0 +1,1 @@
+"""Slurm: its queue, nodes and accounting, read with nothing but the commands any user may call."""
