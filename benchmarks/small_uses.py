@@ -216,7 +216,8 @@ def _variation() -> None:
 
 def _waiting() -> None:
     """Waiting policies of all kinds, told by oracles and models, and their totals."""
-    from foresail.cloud.waiting.jobs import FixedMachines, proportional_family
+    from benchmarks.workloads.waiting import proportional_family
+    from foresail.cloud.waiting.jobs import FixedMachines
     from foresail.cloud.waiting.learning import linear_waits, wait_rows
     from foresail.cloud.waiting.simulating import Beliefs, Foresight, simulate, waiting_policy
     from foresail_studies.generators.university import university_year

@@ -12,11 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
-from foresail.cloud.waiting.jobs import FixedMachines, proportional_family
+from foresail.cloud.waiting.jobs import GIB, FixedMachines, RentedType
 from foresail.cloud.waiting.simulating import Beliefs, Foresight, simulate, waiting_policy
 from foresail_studies.generators.university import university_year
 
 _JOBS = 1_000_000
+
+
+def proportional_family() -> tuple[RentedType, ...]:
+    """Machines of 1 to 64 cores with 4 GiB each, whose price grows with them, as published."""
+    return tuple(
+        RentedType(f"{n}-core", n, n * 4.0 * GIB, n * 0.0481) for n in (1, 2, 4, 8, 16, 32, 64)
+    )
 
 
 @numba.njit(cache=True)

@@ -268,8 +268,10 @@ class RunFold:
             case Instructed(time=now, instruction=instruction):
                 self._state.let_begin(now)  # where the event by which it came is not kept
                 self._obey(instruction, now)
-            case Corrected() if unit_of(record) in self._state.running:  # it may have ended at once
-                self._state.correct(unit_of(record), record.next_seconds, record.count)
+            case Corrected():
+                unit, known = unit_of(record), self._state.stage_of(record.job_id)
+                if unit in self._state.running or known is JobState.ABSENT:  # else it ended at once
+                    self._state.correct(unit, record.next_seconds, record.count)
             case Decided():
                 self.learned_of.clear()
                 self.has_news = record.starts != () or record.preemptions != ()

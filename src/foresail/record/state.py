@@ -337,12 +337,10 @@ class State:
 
     def falls_due(self, job_id: str, due: Due) -> None:
         """Note when a job is due."""
-        before = self._living.get(job_id)
-        if before is None:
+        if (before := self._living.get(job_id)) is None:
             return
         living = self._living[job_id] = replaced(before, due=due)
-        pending = self.startable.get(job_id)
-        if pending is not None:  # as a rule the same, and one is kept
+        if (pending := self.startable.get(job_id)) is not None:  # as a rule the same: one is kept
             due_then = living if pending is before else replaced(pending, due=due)
             self.startable_roster.put(job_id, due_then)
 
