@@ -1,4 +1,4 @@
-"""How costs grow with what waits, or comes: each at three sizes, beside a reference of the same."""
+"""Growth of costs with what waits, or comes: each at three sizes, beside a reference."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _best(*functions: Callable[[], object]) -> Pair:
 
 
 class _EnoughError(Exception):
-    """What ends a run of which enough has been measured."""
+    """End of a run of which enough has been measured."""
 
 
 def _events(text: str) -> Callable[[int], Pair]:

@@ -1,4 +1,4 @@
-"""What grows with the queue, at the largest short sizes; ``--growth short`` has the whole table."""
+"""Costs that grow with the queue, at the largest short sizes; ``--growth short`` has the table."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from foresail.cli.log_options import with_option_records
+from foresail.cli.main import GROUPS
 
 
 @dataclass(frozen=True)
@@ -69,3 +70,8 @@ def test_a_docstring_declares_options():
     for said in ("Do it. ", "Whose it is, and no other's.", "SO MANY"):
         assert said in text
     assert "no-at-once" not in text
+
+
+def test_each_command_stands_in_one_group_of_the_help():
+    names = [name for group in GROUPS.values() for name in group]
+    assert sorted(names) == sorted(set(names))

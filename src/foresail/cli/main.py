@@ -48,7 +48,6 @@ GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "login": ("service_admin:login", "Log in to a service."),
         "token": ("service_admin:token", "Create, list and revoke tokens of a service."),
         "doctor": ("service_admin:doctor", "Check what the service needs."),
-        "slurm": ("slurm:app", "Foresee when jobs of a Slurm cluster start, without a service."),
         "db": ("db:app", "Check, export, back up, restore and move a service's store."),
     },
     "A cluster of Slurm": {

@@ -113,7 +113,7 @@ class PassInputs(NamedTuple):
     starts: NDArray[np.int64]
     """Filled with the slots to start now, in order."""
     begin: int
-    """How many in front of the queue order are gaps, at least."""
+    """Number of gaps in front of the queue order, at least."""
 
 
 PASS_INPUTS = types.NamedTuple(

@@ -46,10 +46,10 @@ from foresail.record.state import State
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 30.0
 _THE_CLUSTER: Final = "the cluster"
-"""Who has drained a node, where no person did."""
+"""Name of who has drained a node, where no person did."""
 
 _PATIENCE_SECONDS: Final = 5.0
-"""How long the daemon waits for a call to a remote cluster."""
+"""Longest wait of the daemon for a call to a remote cluster."""
 
 
 class ClusterContact:

@@ -93,10 +93,10 @@ class KnownJob:
 
     job: Job
     attempts: int
-    """How many have begun, the one that runs among them."""
+    """Number of those that have begun, the one that runs among them."""
     runs: bool
     held: bool = False
-    """Whether it is to be held, as people wished last."""
+    """True if it is to be held, as people wished last."""
 
 
 class ClusterAdapter(Protocol):

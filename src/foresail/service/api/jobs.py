@@ -307,7 +307,7 @@ async def _command(
                 expected=f"that you {command} it there",
             )
         meant += able
-    if command is Command.RELEASE:
+    if command is Command.RELEASE and parts.capabilities.brings_jobs:
         held = await parts.snapshots.ask(lambda controller, _: dict(controller.state.held))
         for job_id in meant:
             if held.get(job_id, "").startswith(LEFT_TO):
