@@ -40,6 +40,14 @@ def backlog(waiting: int, stream: int) -> Workload:
     return replace(workload, jobs=workload.jobs.with_columns(submit))
 
 
+def columns(workload: Workload, *, clairvoyant: bool) -> tuple[np.ndarray, ...]:
+    """Submission, runtime, width and planned runtime (requested, or the real one) of each job."""
+    submit = workload.jobs["submit_seconds"].to_numpy()
+    requested = workload.jobs["requested_seconds"].to_numpy()
+    runtime = workload.runtime_seconds
+    return submit, runtime, workload.cpus, runtime if clairvoyant else requested
+
+
 def path_of(name: str) -> Path:
     """Where a log of the published study is, if it is beside this checkout."""
     return _REAL / f"{name}.filtered.swf.gz"

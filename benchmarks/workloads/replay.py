@@ -27,13 +27,6 @@ def measure() -> Iterator[Measurement]:
             yield _against_yardstick(log, workload, name)
 
 
-def _columns(workload: Workload, name: str) -> tuple[np.ndarray, ...]:
-    submit = workload.jobs["submit_seconds"].to_numpy()
-    requested = workload.jobs["requested_seconds"].to_numpy()
-    runtime = workload.runtime_seconds
-    return submit, runtime, workload.cpus, runtime if name == "sjbf" else requested
-
-
 def _demand_same(ours: np.ndarray, reference: np.ndarray) -> None:
     different = int((ours != reference).sum())
     if different:
@@ -41,7 +34,7 @@ def _demand_same(ours: np.ndarray, reference: np.ndarray) -> None:
 
 
 def _against_yardstick(log: str, workload: Workload, name: str) -> Measurement:
-    columns = _columns(workload, name)
+    columns = logs.columns(workload, clairvoyant=name == "sjbf")
     policy = parse_policy(POLICIES[name])
     seconds: list[float] = []
 
@@ -64,7 +57,7 @@ def _against_yardstick(log: str, workload: Workload, name: str) -> Measurement:
 
 
 def _against_plain(workload: Workload, name: str) -> Measurement:
-    columns = [column.tolist() for column in _columns(workload, name)]
+    columns = [column.tolist() for column in logs.columns(workload, clairvoyant=name == "sjbf")]
     policy = parse_policy(POLICIES[name])
 
     def ours() -> np.ndarray:
