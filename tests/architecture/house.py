@@ -100,8 +100,10 @@ def command_options() -> Iterator[str]:
             yield _where(path, " ".join(map(str, words)) or f"line {node.lineno}")
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             _, _, options = (ast.get_docstring(node) or "").partition("\nOptions:\n")
+            leading = node.args.posonlyargs if isinstance(node, ast.FunctionDef) else ()
+            arguments = {each.arg for each in leading}
             for line in options.splitlines():
-                if option := re.match(r"    (\w+)", line):
+                if (option := re.match(r"    (\w+)", line)) and option[1] not in arguments:
                     yield _where(path, option[1])
 
 

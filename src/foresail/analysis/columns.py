@@ -7,9 +7,9 @@ from typing import Final, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.analysis.finding import Plot
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.traces.workload import Workload
 
 DAY_BEGINS: Final = 7
@@ -24,7 +24,7 @@ _HOUR_SECONDS: Final = 3600.0
 class LocalTimes:
     """Submission of each job by the clock on the wall."""
 
-    hours: NDArray[np.int64]
+    hours: Integers
     """Whole hours since a midnight, one a job; hour of the day is this modulo 24."""
     is_local: bool
     """Whether it is the clock of the place: origin and time zone are known."""
@@ -32,12 +32,12 @@ class LocalTimes:
     """Which clock it is, in a sentence."""
 
     @property
-    def hour_of_day(self) -> NDArray[np.int64]:
+    def hour_of_day(self) -> Integers:
         """0 to 23, one a job."""
         return self.hours % HOURS
 
     @property
-    def by_night(self) -> NDArray[np.bool_]:
+    def by_night(self) -> Booleans:
         """Mask of the jobs that were submitted outside the hours from 7 to 19."""
         hour = self.hour_of_day
         return (hour < DAY_BEGINS) | (hour >= DAY_ENDS)
@@ -70,7 +70,7 @@ def local_times(workload: Workload) -> LocalTimes:
     return LocalTimes(hours, is_local=False, said=said)
 
 
-def per_hour(times: LocalTimes, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def per_hour(times: LocalTimes, weights: Floats) -> Floats:
     """Sums of the jobs' weights by (whole day, hour of the day); an hour without jobs has 0."""
     days = times.whole_days
     cells = times.hours - days.start * HOURS
@@ -80,7 +80,7 @@ def per_hour(times: LocalTimes, weights: NDArray[np.float64]) -> NDArray[np.floa
     return np.asarray(sums[:size], dtype=np.float64).reshape(len(days), HOURS)
 
 
-def quartiles_by_hour(counts: NDArray[np.float64]) -> pl.DataFrame:
+def quartiles_by_hour(counts: Floats) -> pl.DataFrame:
     """A row per hour of the day: quartiles over the days (linear interpolation), mean, maximum.
 
     Counts have the shape (days, 24), with at least one day (spec section 10, W3; golden value G20).
@@ -98,7 +98,7 @@ def quartiles_by_hour(counts: NDArray[np.float64]) -> pl.DataFrame:
     )
 
 
-def _hours_in(unix_seconds: pl.Series, zone: str) -> NDArray[np.int64] | None:
+def _hours_in(unix_seconds: pl.Series, zone: str) -> Integers | None:
     stamps = (unix_seconds * 1000.0).cast(pl.Int64).cast(pl.Datetime("ms", "UTC"))
     try:
         local = stamps.dt.convert_time_zone(zone).dt.replace_time_zone(None)
@@ -144,44 +144,44 @@ def outcomes(workload: Workload) -> pl.Series | None:
     return found if set(told) - {"successful"} else None
 
 
-def runtimes(workload: Workload) -> NDArray[np.float64]:
+def runtimes(workload: Workload) -> Floats:
     """Seconds that each job ran; 0 is a runtime, unknown is NaN."""
     return _array(workload, pl.col("runtime_seconds"))
 
 
-def cpus(workload: Workload) -> NDArray[np.float64]:
+def cpus(workload: Workload) -> Floats:
     """Cpus that each job asked for (tasks x cpus per task); NaN where unknown or 0."""
     return _positive(workload, pl.col("tasks") * pl.col("cpus_per_task"))
 
 
-def memory_bytes(workload: Workload) -> NDArray[np.float64]:
+def memory_bytes(workload: Workload) -> Floats:
     """Bytes that each job asked for, all tasks together; NaN where unknown or 0."""
     return _positive(workload, pl.col("tasks") * pl.col("memory_bytes_per_task"))
 
 
-def gpus(workload: Workload) -> NDArray[np.float64]:
+def gpus(workload: Workload) -> Floats:
     """Gpus that each job asked for; NaN where unknown or 0."""
     return _positive(workload, pl.col("tasks") * pl.col("gpus_per_task"))
 
 
-def tasks(workload: Workload) -> NDArray[np.float64]:
+def tasks(workload: Workload) -> Floats:
     """Tasks of each job; NaN where unknown or 0."""
     return _positive(workload, pl.col("tasks"))
 
 
-def submissions(workload: Workload) -> NDArray[np.float64]:
+def submissions(workload: Workload) -> Floats:
     """Seconds of submission, ascending, without unknown ones."""
     submit = _array(workload, pl.col("submit_seconds"))
     return np.sort(submit[np.isfinite(submit)])
 
 
-def _array(workload: Workload, quantity: pl.Expr) -> NDArray[np.float64]:
+def _array(workload: Workload, quantity: pl.Expr) -> Floats:
     values = workload.jobs.select(quantity.cast(pl.Float64)).to_series().to_numpy(writable=True)
     values[~np.isfinite(values)] = np.nan
     return values
 
 
-def _positive(workload: Workload, quantity: pl.Expr) -> NDArray[np.float64]:
+def _positive(workload: Workload, quantity: pl.Expr) -> Floats:
     values = _array(workload, quantity)
     values[~(values > 0)] = np.nan
     return values
@@ -205,12 +205,12 @@ class TukeyBox:
     outliers: tuple[float, ...]
 
 
-def known(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def known(values: Floats) -> Floats:
     """The finite values."""
     return values[np.isfinite(values)]
 
 
-def cumulative_shares(values: NDArray[np.float64], name: str = "value") -> pl.DataFrame:
+def cumulative_shares(values: Floats, name: str = "value") -> pl.DataFrame:
     """The empirical distribution function of finite values, as columns ``name`` and ``share``.
 
     One row per distinct value with the share of the sample that is at most it. Of more than
@@ -245,7 +245,7 @@ def cumulative_plot(
     return replace(plot, x_kind=x_kind, log_x=log_x)
 
 
-def _informative(distinct: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.int64]:
+def _informative(distinct: Floats, share: Floats) -> Integers:
     evenly = (MOST_POINTS - _TAIL_POINTS) // 2 - 2
     last = distinct.size - 1
     positive = distinct[distinct > 0]
@@ -259,13 +259,13 @@ def _informative(distinct: NDArray[np.float64], share: NDArray[np.float64]) -> N
     return np.unique(np.minimum(np.concatenate(wanted), last)).astype(np.int64)
 
 
-def variation(values: NDArray[np.float64]) -> float:
+def variation(values: Floats) -> float:
     """Coefficient of variation: population standard deviation over mean; NaN for a mean of 0."""
     mean = float(values.mean())
     return float(values.std()) / mean if mean else float("nan")
 
 
-def tukey_box(values: NDArray[np.float64]) -> TukeyBox:
+def tukey_box(values: Floats) -> TukeyBox:
     """Tukey's box of at least one value (spec section 10, W15; golden value G21)."""
     lower, median, upper = (float(q) for q in np.quantile(values, (0.25, 0.5, 0.75)))
     reach = 1.5 * (upper - lower)

@@ -7,7 +7,9 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from foresail.model.distribution import Booleans, Floats, Integers
 
 TAIL: Final = 100
 """The bucket of errors above +95 %."""
@@ -35,13 +37,13 @@ class ErrorShares:
     """Estimates below the truth, below half of it, above it, and above it by more than 95 %."""
 
 
-def percentage_errors(estimate: ArrayLike, actual: ArrayLike) -> NDArray[np.float64]:
+def percentage_errors(estimate: ArrayLike, actual: ArrayLike) -> Floats:
     """100 (estimate - actual) / actual, for amounts above zero."""
     real = np.asarray(actual, dtype=np.float64)
     return np.asarray(100.0 * (np.asarray(estimate, dtype=np.float64) - real) / real)
 
 
-def error_bucket(errors: ArrayLike) -> NDArray[np.int64]:
+def error_bucket(errors: ArrayLike) -> Integers:
     """Nearest decile of each percentage error, or ``TAIL``: dissertation 3.6, 4.1.1; spec W14.
 
     10 floor((e + 5) / 10) up to +95 %, where +95 % counts for 90; all above is the tail.
@@ -84,12 +86,10 @@ def error_shares(estimate: ArrayLike, actual: ArrayLike) -> ErrorShares:
     )
 
 
-def _above_zero(
-    estimate: ArrayLike, actual: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _above_zero(estimate: ArrayLike, actual: ArrayLike) -> tuple[Floats, Floats]:
     estimated, real = (np.asarray(each, dtype=np.float64) for each in (estimate, actual))
     return estimated[real > 0], real[real > 0]
 
 
-def _share(holds: NDArray[np.bool_]) -> float:
+def _share(holds: Booleans) -> float:
     return float(holds.mean()) if holds.size else float("nan")

@@ -138,13 +138,13 @@ def report(folder: Folder, options: ChoiceOptions = ChoiceOptions()) -> None:
 
 @app.named("choose")
 def choose(
-    folder: Folder,
-    among: Annotated[
-        list[str] | None, typer.Option("--among", metavar="POLICY", help="Choose among these only.")
-    ] = None,
-    options: ChoiceOptions = ChoiceOptions(),
+    folder: Folder, among: list[str] | None = None, options: ChoiceOptions = ChoiceOptions()
 ) -> None:
-    """Choose for each log the policy that the results on the other logs recommend."""
+    """Choose for each log the policy that the results on the other logs recommend.
+
+    Options:
+        among POLICY: Choose among these only.
+    """
     from foresail.campaigns.results import Results
     from foresail.campaigns.selection import SCORE, candidates, leave_one_out, ranking
     from foresail.control.policy import parse_policy

@@ -33,7 +33,7 @@ _Source = Annotated[
 ]
 
 
-@app.command()
+@app.named("check")
 def check(state: _Source) -> None:
     """Say whether the store holds together; status 1 if it does not."""
     from foresail.service.upkeep import faults_of
@@ -48,22 +48,15 @@ def check(state: _Source) -> None:
         typer.echo(f"well: {_contents(store)}")
 
 
-@app.command()
-def export(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="STATE | RUN",
-            help="State folder of a service or its configuration; or the folder of a run.",
-        ),
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", metavar="DIR", help="Folder to write; it is made.")
-    ],
-) -> None:
+@app.named("export")
+def export(source: Path, /, output: Path) -> None:
     """Write a live session as files: its event log, and its jobs as a workload to be replayed.
 
     DIR/events.jsonl is read by `foresail explain` and `replay`, DIR/workload by all that replays.
+
+    Options:
+        source STATE | RUN: State folder of a service or its configuration; or the folder of a run.
+        output DIR: Folder to write; it is made.
     """
     from foresail.cli._moments import log_of
     from foresail.model.whole_files import all_or_none, to_be_written
@@ -96,14 +89,14 @@ def export(
     typer.echo(f"foresail compare {output / 'workload'} --with easy --with foresail")
 
 
-@app.command()
-def backup(
-    state: _Source,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write; it is made.")],
-) -> None:
+@app.named("backup")
+def backup(state: _Source, file: Path, /) -> None:
     """Write all of a store to a file, as it is at one moment; the service may run meanwhile.
 
     The outputs of jobs (STATE/logs) are not in it.
+
+    Options:
+        file FILE: File to write; it is made.
     """
     from foresail.service.upkeep import back_up
 
@@ -112,16 +105,16 @@ def backup(
     typer.echo(f"{file}: {file.stat().st_size / 1e6:,.1f} MB")
 
 
-@app.command()
-def restore(
-    state: _Source,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `backup` has written.")],
-) -> None:
+@app.named("restore")
+def restore(state: _Source, file: Path, /) -> None:
     """Put a backup in place of a store; the service must not run.
 
     Ids of jobs go on behind all that were given in the state folder. Of a job that has run since
     the backup was made, the service finds the end in that folder; jobs that have come since are not
     known any more.
+
+    Options:
+        file FILE: What `backup` has written.
     """
     from foresail.service.session import adopt, existing_store
     from foresail.service.upkeep import good_backup, write_to, write_to_file
@@ -138,19 +131,14 @@ def restore(
     typer.echo(f"restored: {said}")
 
 
-@app.command()
-def move(
-    state: _Source,
-    to: Annotated[
-        str,
-        typer.Option(
-            "--to", metavar="DATABASE", help="`sqlite`, or the address of a PostgreSQL database."
-        ),
-    ],
-) -> None:
+@app.named("move")
+def move(state: _Source, /, to: str) -> None:
     """Move a store to another database; the service must not run.
 
     The one of before is kept as it is, but serves no more.
+
+    Options:
+        to DATABASE: `sqlite`, or the address of a PostgreSQL database.
     """
     from foresail.service.session import existing_store, opened_store
     from foresail.service.upkeep import is_free, retire, write_to, write_to_file

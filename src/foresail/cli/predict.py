@@ -182,16 +182,13 @@ def train(
 
 
 @app.named("merge")
-def merge(
-    states: Annotated[
-        list[Path], typer.Argument(metavar="STATE STATE [STATE ...]", help="Learned states.")
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", metavar="STATE", help="Where to write all of it.")
-    ],
-    plugins: Plugins = None,
-) -> None:
-    """Put together what shards of one predictor learned from different jobs."""
+def merge(states: list[Path], /, output: Path, plugins: Plugins = None) -> None:
+    """Put together what shards of one predictor learned from different jobs.
+
+    Options:
+        states STATE STATE [STATE ...]: Learned states.
+        output STATE: Where to write all of it.
+    """
     del plugins  # they are loaded
     from foresail.model.short_form import part_of
     from foresail.predictors.saving import StateHeader, load_state, merged, read_header, save_state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -26,17 +26,12 @@ _GRACE: Final = "10s"
 def run(
     jobs: str | None = None,
     /,
-    policy: Annotated[
-        str | None, typer.Option(help=f"Scheduler, predictor and correction. [{_POLICY}]")
-    ] = None,
+    policy: str | None = None,
     cpus: int | None = None,
     cluster: str | None = None,
     directory: Path | None = None,
     resume: Path | None = None,
-    grace: Annotated[
-        str | None,
-        typer.Option(help=f"Time from the gentle to the firm signal to a job. [{_GRACE}]"),
-    ] = None,
+    grace: str | None = None,
     history: Path | None = None,
     no_history: bool = False,
     learned: Path | None = None,
@@ -51,10 +46,12 @@ def run(
 
     Options:
         jobs: Jobs file (.toml, .csv, .jsonl), or - for lines of standard input.
+        policy: Scheduler, predictor and correction. [easy(order=shortest),recent,incremental]
         cpus (1..): Cpus to use. [all that this machine has]
         cluster: Cluster to run on, that of a plug-in for example. [local]
         directory: Run directory to make. [foresail-run-DATE-TIME]
         resume: Go on with what is left of the run in this directory.
+        grace: Time from the gentle to the firm signal to a job. [10s]
         history: File in which outcomes are kept for later runs. [user's state folder]
         no_history: Recall nothing and keep nothing.
         learned FILE: Begin with what the predictor knows from this file, and keep it there.

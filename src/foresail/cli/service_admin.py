@@ -27,23 +27,16 @@ if TYPE_CHECKING:
     from foresail.client.service_client import ServiceClient
 
 
-def serve(
-    configuration: Annotated[
-        Path | None, typer.Argument(help="Configuration file (TOML). [everything by default]")
-    ] = None,
-    shared_account: Annotated[
-        bool,
-        typer.Option(
-            "--shared-account",
-            help="Serve users with tokens whose jobs all run as the account that this runs as.",
-        ),
-    ] = False,
-) -> None:
+def serve(configuration: Path | None = None, /, shared_account: bool = False) -> None:
     """Run jobs that are submitted over HTTP, under any policy, until SIGTERM; jobs run on.
 
     Root, and who may become it, serves every account of the machine as itself; others their own.
 
     SIGHUP reads the policy of the configuration file anew.
+
+    Options:
+        configuration: Configuration file (TOML). [everything by default]
+        shared_account: Serve users with tokens whose jobs all run as the account that this runs as.
     """
     stop_showing()  # what is on standard error is the log's
     gc.disable()  # until the run is recovered: what is loaded until then is no garbage
@@ -63,12 +56,12 @@ def serve(
     RunningService(chosen, configuration, typer.echo).work()
 
 
-def doctor(
-    configuration: Annotated[
-        Path | None, typer.Argument(help="Configuration file (TOML). [everything by default]")
-    ] = None,
-) -> None:
-    """Check what a service needs; status 1 if something is not well."""
+def doctor(configuration: Path | None = None, /) -> None:
+    """Check what a service needs; status 1 if something is not well.
+
+    Options:
+        configuration: Configuration file (TOML). [everything by default]
+    """
     from foresail.service.configuration import read_configuration
     from foresail.service.doctor import examined
 
@@ -82,18 +75,14 @@ def doctor(
         raise typer.Exit(1)
 
 
-def login(
-    address: Annotated[
-        str, typer.Argument(metavar="[ADDRESS]", help="Address of the service.")
-    ] = "http://127.0.0.1:8451",
-    token_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Where the token is. [asked for, or standard input]"),
-    ] = None,
-) -> None:
+def login(address: str = "http://127.0.0.1:8451", /, token_file: Path | None = None) -> None:
     """Log in: keep the address of a service and your token for it, once it has answered.
 
     On the machine itself no login is needed for a service that root runs, nor for your own.
+
+    Options:
+        address [ADDRESS]: Address of the service.
+        token_file FILE: Where the token is. [asked for, or standard input]
     """
     from foresail.client.connection import Connection, is_socket, keep_connection, token_in
     from foresail.client.service_client import ServiceClient
@@ -129,16 +118,18 @@ token = CommandGroup(
 )
 
 
-@token.command()
+@token.named("create")
 def create(
-    user: Annotated[
-        str | None, typer.Argument(help="Whose jobs those are that it submits. [you]")
-    ] = None,
-    role: Annotated[str, typer.Option(help="read-only, user, operator or admin.")] = "user",
-    label: Annotated[str, typer.Option(help="What it is for.")] = "",
-    days: Annotated[float | None, typer.Option(help="It opens nothing after so many.")] = None,
+    user: str | None = None, /, role: str = "user", label: str = "", days: float | None = None
 ) -> None:
-    """Create a token and print it, this once."""
+    """Create a token and print it, this once.
+
+    Options:
+        user: Whose jobs those are that it submits. [you]
+        role: read-only, user, operator or admin.
+        label: What it is for.
+        days: It opens nothing after so many.
+    """
     from foresail.cli._service import connected
 
     lifetime_seconds = None if days is None else days * 86400.0
@@ -186,20 +177,14 @@ _LOOKS: Final = 30
 _BETWEEN_LOOKS_SECONDS: Final = 0.1
 
 
-def nodes(
-    drain: Annotated[
-        str | None,
-        typer.Option(metavar="NODE", help="Let nothing new start on this node (undivided: all)."),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(metavar="MOMENT", help="With --drain: when it should be used again."),
-    ] = None,
-    resume: Annotated[
-        str | None, typer.Option(metavar="NODE", help="Let jobs start on this node again.")
-    ] = None,
-) -> None:
-    """List nodes, or take one out of use and back."""
+def nodes(drain: str | None = None, until: str | None = None, resume: str | None = None) -> None:
+    """List nodes, or take one out of use and back.
+
+    Options:
+        drain NODE: Let nothing new start on this node (undivided: all).
+        until MOMENT: With --drain: when it should be used again.
+        resume NODE: Let jobs start on this node again.
+    """
     from foresail.cli._service import connected, moment_of
 
     if until is not None and drain is None:
@@ -242,11 +227,13 @@ def _row(node: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def top(
-    every: Annotated[float, typer.Option(min=0.2, help="Seconds between two looks.")] = 2.0,
-    rows: Annotated[int, typer.Option(min=1, help="Jobs shown.")] = 30,
-) -> None:
-    """Show the cluster and its jobs until Ctrl-C; once, where there is no terminal."""
+def top(every: float = 2.0, rows: int = 30) -> None:
+    """Show the cluster and its jobs until Ctrl-C; once, where there is no terminal.
+
+    Options:
+        every (0.2..): Seconds between two looks.
+        rows (1..): Jobs shown.
+    """
     from rich.console import Console
     from rich.live import Live
 

@@ -145,29 +145,31 @@ def _status(job: Mapping[str, Any]) -> int:
 
 
 def jobs(
-    state: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--states", "--state", "-t", help="In these states: R,PD or running. [not done with]"
-        ),
-    ] = None,
-    user: Annotated[list[str] | None, typer.Option("--user", "-u", help="Of this user.")] = None,
-    me: Annotated[bool, typer.Option("--me", help="One's own.")] = False,
-    name: Annotated[list[str] | None, typer.Option("--name", "-n", help="Of this name.")] = None,
-    job: Annotated[
-        list[str] | None, typer.Option("--jobs", "--job", "-j", metavar="JOB,...", help="These.")
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", "-a", help="In any state.")] = False,
-    most: Annotated[
-        int, typer.Option("--limit", "--most", min=0, help="At most so many; 0 for all.")
-    ] = 50,
-    each_member: Annotated[
-        bool, typer.Option("--array", "-r", help="A line for each member of an array.")
-    ] = False,
-    no_headings: Annotated[bool, typer.Option("--noheader", "-h", help="No headings.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, a line each.")] = False,
+    state: list[str] | None = None,
+    user: list[str] | None = None,
+    me: bool = False,
+    name: list[str] | None = None,
+    job: list[str] | None = None,
+    everything: bool = False,
+    most: int = 50,
+    each_member: bool = False,
+    no_headings: bool = False,
+    as_json: bool = False,
 ) -> None:
-    """List jobs: what runs, then what starts next; or, of any state or by id, newest first."""
+    """List jobs: what runs, then what starts next; or, of any state or by id, newest first.
+
+    Options:
+        state --states --state -t: In these states: R,PD or running. [not done with]
+        user --user -u: Of this user.
+        me: One's own.
+        name --name -n: Of this name.
+        job --jobs --job -j JOB,...: These.
+        everything --all -a: In any state.
+        most --limit --most (0..): At most so many; 0 for all.
+        each_member --array -r: A line for each member of an array.
+        no_headings --noheader -h: No headings.
+        as_json --json: As JSON, a line each.
+    """
     from foresail.client.service_client import LIVING_STATES
 
     states = states_of(state) if state else () if everything or job else LIVING_STATES
@@ -197,10 +199,12 @@ def _separated(words: list[str] | None) -> list[str]:
     return [each for word in words or () for each in word.split(",")]
 
 
-def show(
-    jobs: JobIds, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
-) -> None:
-    """Show everything known of jobs, and at last why each waits or has ended."""
+def show(jobs: JobIds, as_json: bool = False) -> None:
+    """Show everything known of jobs, and at last why each waits or has ended.
+
+    Options:
+        as_json --json: As JSON.
+    """
     with connected() as client:
         for number, job_id in enumerate(members_of(client, jobs)):
             job = client.job(job_id)
@@ -253,21 +257,24 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
 
 
 def cancel(
-    jobs: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="JOB...", help="Ids, also 18 or 18_[1-3] of arrays."),
-    ] = None,
-    user: Annotated[str | None, typer.Option("--user", "-u", help="All of this user.")] = None,
-    me: Annotated[bool, typer.Option("--me", help="All of one's own.")] = False,
-    name: Annotated[str | None, typer.Option("--name", "-n", help="All of this name.")] = None,
-    state: Annotated[
-        str | None, typer.Option("--state", "-t", help="All in this state: PD, R or running.")
-    ] = None,
+    jobs: list[str] | None = None,
+    /,
+    user: str | None = None,
+    me: bool = False,
+    name: str | None = None,
+    state: str | None = None,
 ) -> None:
     """Cancel jobs: withdrawn if they wait, stopped if they run.
 
     Options together, and with ids, mean the jobs that all of them mean. Exit status 1 says that
     one was not cancelled.
+
+    Options:
+        jobs JOB...: Ids, also 18 or 18_[1-3] of arrays.
+        user --user -u: All of this user.
+        me: All of one's own.
+        name --name -n: All of this name.
+        state --state -t: All in this state: PD, R or running.
     """
     from foresail.client.service_client import LIVING_STATES
 
@@ -312,13 +319,12 @@ _CONFLICT: Final = 409
 """Status of the refusal to show a file of the user's."""
 
 
-def logs(
-    jobs: JobIds,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")
-    ] = False,
-) -> None:
-    """Print what jobs have written, their errors among it."""
+def logs(jobs: JobIds, follow: bool = False) -> None:
+    """Print what jobs have written, their errors among it.
+
+    Options:
+        follow --follow -f: Go on until the job has ended.
+    """
     with connected() as client:
         meant = members_of(client, jobs)
         for job_id in meant:

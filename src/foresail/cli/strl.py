@@ -71,23 +71,22 @@ def _print_check(reading: Reading, odd: tuple[Remark, ...]) -> None:
 @app.named("solve")
 def solve(
     path: RequestFile,
-    slot: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Slot of the plan, instead of the file's."),
-    ] = None,
-    solver: Annotated[str, typer.Option(metavar="NAME", help="Which solver.")] = "highs",
-    time_limit: Annotated[
-        float, typer.Option(metavar="SECONDS", help="The solver stops with what it has.")
-    ] = 60.0,
-    gap: Annotated[
-        float, typer.Option(metavar="SHARE", help="Good enough: so near to the bound.")
-    ] = 1e-6,
+    slot: float | None = None,
+    solver: str = "highs",
+    time_limit: float = 60.0,
+    gap: float = 1e-6,
     output_format: FormatOption = Format.TABLE,
 ) -> None:
     """Find the most valuable plan: what each request is given, and how far it may be from the best.
 
     Without a slot, here or in the file, it is the longest that all starts and durations are
     multiples of. A solver that finds nothing in time leaves the plan it was to begin with.
+
+    Options:
+        slot SECONDS: Slot of the plan, instead of the file's.
+        solver NAME: Which solver.
+        time_limit SECONDS: The solver stops with what it has.
+        gap SHARE: Good enough: so near to the bound.
     """
     from foresail.milp.solver import Limits
     from foresail.strl.expression import leaves

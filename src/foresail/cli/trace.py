@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -180,12 +180,12 @@ def _print_findings(report: ValidationReport) -> None:
 
 
 @app.named("convert")
-def convert(
-    path: LogPath,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The workload folder.")],
-    log_options: LogOptions = LogOptions(),
-) -> None:
-    """Turn a log of any size into a workload folder (Parquet)."""
+def convert(path: LogPath, folder: Path, /, log_options: LogOptions = LogOptions()) -> None:
+    """Turn a log of any size into a workload folder (Parquet).
+
+    Options:
+        folder FOLDER: The workload folder.
+    """
     from foresail.traces.folder import convert
 
     with reading(path) as advance:
@@ -238,23 +238,25 @@ def filter_log(
 @app.named("sample")
 def sample(
     path: LogPath,
-    output: Annotated[
-        Path, typer.Argument(metavar="OUT", help="A workload folder, or FILE.swf[.gz|.zst].")
-    ],
-    weeks: Annotated[
-        int | None, typer.Option(min=1, help="Take so many weeks; the load stays as it is.")
-    ] = None,
-    from_week: Annotated[int, typer.Option(min=0, help="With --weeks: the first, from 0.")] = 0,
-    users: Annotated[
-        int | None, typer.Option(min=1, help="Take all jobs of so many users, drawn at random.")
-    ] = None,
-    fraction: Annotated[
-        float | None, typer.Option(help="Take each job with this probability.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same sample.")] = 0,
+    output: Path,
+    /,
+    weeks: int | None = None,
+    from_week: int = 0,
+    users: int | None = None,
+    fraction: float | None = None,
+    seed: int = 0,
     log_options: ReaderOptions = ReaderOptions(),
 ) -> None:
-    """Take some weeks, some users or a fraction of the jobs of a log."""
+    """Take some weeks, some users or a fraction of the jobs of a log.
+
+    Options:
+        output OUT: A workload folder, or FILE.swf[.gz|.zst].
+        weeks (1..): Take so many weeks; the load stays as it is.
+        from_week (0..): With --weeks: the first, from 0.
+        users (1..): Take all jobs of so many users, drawn at random.
+        fraction: Take each job with this probability.
+        seed (0..): The same seed gives the same sample.
+    """
     from foresail.traces.filtering import sample_fraction, sample_users, sample_weeks
 
     if sum(option is not None for option in (weeks, users, fraction)) != 1:
@@ -273,25 +275,25 @@ def sample(
 
 @app.named("generate")
 def generate(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The generator [list them all].")
-    ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Number of jobs.")] = None,
-    processors: Annotated[
-        int | None, typer.Option(min=1, help="Processors of the machine.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same jobs.")] = 0,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="A workload folder, or FILE.swf[.gz|.zst]."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", "--param", metavar="KEY=VALUE", help="Any parameter."),
-    ] = None,
+    name: str | None = None,
+    /,
+    jobs: int | None = None,
+    processors: int | None = None,
+    seed: int = 0,
+    output: Path | None = None,
+    settings: list[str] | None = None,
     plugins: Plugins = None,
 ) -> None:
-    """Generate a workload; without NAME, list the generators and their parameters."""
+    """Generate a workload; without NAME, list the generators and their parameters.
+
+    Options:
+        name [NAME]: The generator [list them all].
+        jobs (1..): Number of jobs.
+        processors (1..): Processors of the machine.
+        seed (0..): The same seed gives the same jobs.
+        output --output -o: A workload folder, or FILE.swf[.gz|.zst].
+        settings --set --param KEY=VALUE: Any parameter.
+    """
     del plugins  # they are loaded
     from foresail.model.short_form import part_of, settings_of
 

@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.model.distribution import Booleans, Floats
 from foresail.model.errors import InputError
@@ -164,11 +163,11 @@ class JointHistory:
     """Of the types."""
     begin: float
     """Where the stretch begins (seconds)."""
-    seconds: NDArray[np.float64]
+    seconds: Floats
     """Shape (intervals,): how long each interval lasts, above 0."""
-    up: NDArray[np.bool_]
+    up: Booleans
     """Shape (intervals, types), of truth values."""
-    prices: NDArray[np.float64]
+    prices: Floats
     """Shape (intervals, types): price per hour of a machine; NaN where it is not known."""
 
     def __post_init__(self) -> None:
@@ -189,11 +188,11 @@ class JointHistory:
         return self.begin + self.total_seconds
 
     @property
-    def availability(self) -> NDArray[np.float64]:
+    def availability(self) -> Floats:
         """Shape (types,): share of the time that each was up."""
         return np.asarray(self.seconds @ self.up / self.total_seconds)
 
-    def mean_prices(self) -> NDArray[np.float64]:
+    def mean_prices(self) -> Floats:
         """Shape (types,): mean over the time that the price was known and the machine up.
 
         NaN for a type that never was.
@@ -204,7 +203,7 @@ class JointHistory:
         paid = (weights * np.where(known, self.prices, 0.0)).sum(axis=0)
         return np.asarray(np.divide(paid, total, out=np.full(total.size, np.nan), where=total > 0))
 
-    def correlations(self) -> NDArray[np.float64]:
+    def correlations(self) -> Floats:
         """Shape (types, types): pairwise correlation of being up (spec section 11, item 34).
 
         NaN with a type that was always up, or never.
@@ -296,11 +295,11 @@ def joined(histories: Sequence[MarketHistory], bid_per_hour: float | None = None
     )
 
 
-def _prices(history: MarketHistory) -> NDArray[np.float64]:
+def _prices(history: MarketHistory) -> Floats:
     return np.full(history.times_seconds.size, np.nan) if history.prices is None else history.prices
 
 
-def _changes(up: NDArray[np.bool_], prices: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _changes(up: Booleans, prices: Floats) -> Booleans:
     """Shape (steps − 1,): whether a step differs from the one before."""
     same = (prices[1:] == prices[:-1]) | (np.isnan(prices[1:]) & np.isnan(prices[:-1]))
     return np.asarray((up[1:] != up[:-1]) | ~same)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from foresail.model.containers import quickly_made
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
 SHARES: Final = 0.5 * (_NODES + 1.0)
@@ -37,7 +37,7 @@ def checked_factor(factor: float) -> float:
     return factor
 
 
-def normalised(weights: NDArray[np.float64], total: float) -> NDArray[np.float64]:
+def normalised(weights: Floats, total: float) -> Floats:
     """Weights divided by their total; kept bit by bit where that is 1 already, but for rounding."""
     return weights.copy() if abs(total - 1.0) <= _ONE else weights / total
 
@@ -57,15 +57,15 @@ class Point:
         """The value, at every level."""
         return self.value
 
-    def survival(self, values: ArrayLike) -> NDArray[np.float64]:
+    def survival(self, values: ArrayLike) -> Floats:
         """1 below the value, 0 from it on."""
         return np.where(np.asarray(values, dtype=np.float64) < self.value, 1.0, 0.0)
 
-    def cumulative(self, values: ArrayLike) -> NDArray[np.float64]:
+    def cumulative(self, values: ArrayLike) -> Floats:
         """0 below the value, 1 from it on."""
         return np.where(np.asarray(values, dtype=np.float64) < self.value, 0.0, 1.0)
 
-    def expectation(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
+    def expectation(self, function: Callable[[Floats], Floats]) -> float:
         """The function at the value."""
         return float(function(np.array([self.value]))[0])
 
@@ -77,7 +77,7 @@ class Point:
         """The belief about ``factor`` times the quantity."""
         return Point(self.value * checked_factor(factor))
 
-    def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:  # noqa: ARG002
+    def sample(self, random: np.random.Generator, size: int) -> Floats:  # noqa: ARG002
         """The value, so many times."""
         return np.full(size, self.value)
 
@@ -105,17 +105,17 @@ class Uniform:
         """Smallest value that the quantity stays at or below with at least this probability."""
         return min(self.low + level * (self.high - self.low), self.high)
 
-    def survival(self, values: ArrayLike) -> NDArray[np.float64]:
+    def survival(self, values: ArrayLike) -> Floats:
         """Probability to exceed each of the values."""
         at = np.asarray(values, dtype=np.float64)
         return np.clip((self.high - at) / (self.high - self.low), 0.0, 1.0)
 
-    def cumulative(self, values: ArrayLike) -> NDArray[np.float64]:
+    def cumulative(self, values: ArrayLike) -> Floats:
         """Probability to stay at or below each of the values."""
         at = np.asarray(values, dtype=np.float64)
         return np.clip((at - self.low) / (self.high - self.low), 0.0, 1.0)
 
-    def expectation(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
+    def expectation(self, function: Callable[[Floats], Floats]) -> float:
         """Expected value of a function of the quantity.
 
         By Gauss-Legendre quadrature: near where the function is smooth.
@@ -132,6 +132,6 @@ class Uniform:
         """The belief about ``factor`` times the quantity."""
         return Uniform(self.low * checked_factor(factor), self.high * factor)
 
-    def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
+    def sample(self, random: np.random.Generator, size: int) -> Floats:
         """So many independent draws."""
         return random.uniform(self.low, self.high, size)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from foresail.distributions.basic import Point, checked_factor, normalised
 from foresail.distributions.kernels.summary import atom_mean, atom_quantile
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 
 
 class Empirical:
@@ -30,9 +30,9 @@ class Empirical:
 
     __slots__ = ("probabilities", "reached", "values")
 
-    values: NDArray[np.float64]
-    probabilities: NDArray[np.float64]
-    reached: NDArray[np.float64]
+    values: Floats
+    probabilities: Floats
+    reached: Floats
 
     def __init__(self, values: ArrayLike, weights: ArrayLike | None = None) -> None:
         atoms = np.asarray(values, dtype=np.float64)
@@ -64,17 +64,17 @@ class Empirical:
         """Smallest value that the quantity stays at or below with at least this probability."""
         return atom_quantile(self.values, self.reached, level)
 
-    def survival(self, values: ArrayLike) -> NDArray[np.float64]:
+    def survival(self, values: ArrayLike) -> Floats:
         """Probability to exceed each of the values."""
         passed = np.searchsorted(self.values, np.asarray(values, dtype=np.float64), side="right")
         return np.asarray(1.0 - np.concatenate(([0.0], self.reached))[passed])
 
-    def cumulative(self, values: ArrayLike) -> NDArray[np.float64]:
+    def cumulative(self, values: ArrayLike) -> Floats:
         """Probability to stay at or below each of the values."""
         passed = np.searchsorted(self.values, np.asarray(values, dtype=np.float64), side="right")
         return np.asarray(np.concatenate(([0.0], self.reached))[passed])
 
-    def expectation(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
+    def expectation(self, function: Callable[[Floats], Floats]) -> float:
         """Expected value of a function of the quantity."""
         return float(self.probabilities @ function(self.values))
 
@@ -91,6 +91,6 @@ class Empirical:
         """The belief about ``factor`` times the quantity."""
         return Empirical(self.values * checked_factor(factor), self.probabilities)
 
-    def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
+    def sample(self, random: np.random.Generator, size: int) -> Floats:
         """So many independent draws."""
         return np.asarray(self.values[np.searchsorted(self.reached, random.random(size), "right")])

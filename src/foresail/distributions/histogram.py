@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from foresail.distributions.basic import SHARE_WEIGHTS, SHARES, Point, checked_factor
 from foresail.distributions.kernels.streaming_histogram import (
@@ -28,7 +28,7 @@ from foresail.distributions.kernels.streaming_histogram import (
     values_at,
 )
 from foresail.distributions.kernels.survival_grid import BEND, PLACE, SLOPE, SURVIVAL, pieces_beyond
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 
 DEFAULT_BINS: Final = 80
 """As in 3Sigma."""
@@ -46,13 +46,13 @@ class Histogram:
 
     __slots__ = ("elapsed", "row")
 
-    row: NDArray[np.float64]
+    row: Floats
     """As in ``distributions.kernels.streaming_histogram``, with at least one point and no negative
     values; copied."""
     elapsed: float
     """What the quantity is known to exceed; 0 if nothing is known. Above 0 only once merged."""
 
-    def __init__(self, row: NDArray[np.float64], elapsed: float = 0.0) -> None:
+    def __init__(self, row: Floats, elapsed: float = 0.0) -> None:
         self.row = np.array(row, dtype=np.float64)
         self.elapsed = elapsed
         self._check()
@@ -119,17 +119,17 @@ class Histogram:
         return bool(self.row[MERGED])
 
     @property
-    def centroids(self) -> NDArray[np.float64]:
+    def centroids(self) -> Floats:
         """Places of the bins, ascending."""
         return self.row[CENTROIDS : CENTROIDS + int(self.row[USED])]
 
     @property
-    def counts(self) -> NDArray[np.float64]:
+    def counts(self) -> Floats:
         """Points in each bin."""
         first = CENTROIDS + self.bins + 1
         return self.row[first : first + int(self.row[USED])]
 
-    def pieces(self) -> NDArray[np.float64]:
+    def pieces(self) -> Floats:
         """The survival function as pieces (``foresail.distributions.kernels.survival_grid``)."""
         pieces = histogram_pieces(self.row)
         return pieces_beyond(pieces, self.elapsed) if self.elapsed > 0.0 else pieces
@@ -152,24 +152,24 @@ class Histogram:
             return float(self._values_at(np.array([level]))[0])
         return float(value_at(self.row, level))
 
-    def _values_at(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _values_at(self, levels: Floats) -> Floats:
         passed = self._passed() / self.count
         found = values_at(self.row, passed + (1.0 - passed) * levels)
         return np.where(levels < 1.0, np.maximum(found, self.elapsed), self.largest)
 
-    def survival(self, values: ArrayLike) -> NDArray[np.float64]:
+    def survival(self, values: ArrayLike) -> Floats:
         """Probability to exceed each of the values."""
         at = np.asarray(values, dtype=np.float64)
         above = (self.count - counts_up_to(self.row, at.ravel())) / self._left()
         return np.where(at < self.elapsed, 1.0, np.clip(above, 0.0, 1.0).reshape(at.shape))
 
-    def cumulative(self, values: ArrayLike) -> NDArray[np.float64]:
+    def cumulative(self, values: ArrayLike) -> Floats:
         """Probability to stay at or below each of the values."""
         at = np.asarray(values, dtype=np.float64)
         below = (counts_up_to(self.row, at.ravel()) - self._passed()) / self._left()
         return np.where(at < self.elapsed, 0.0, np.clip(below, 0.0, 1.0).reshape(at.shape))
 
-    def expectation(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
+    def expectation(self, function: Callable[[Floats], Floats]) -> float:
         """Expected value of a function of the quantity.
 
         Over the atoms, or by Gauss-Legendre quadrature between the bins: near where the function
@@ -207,12 +207,12 @@ class Histogram:
         row[CENTROIDS : CENTROIDS + int(row[USED])] *= factor
         return Histogram(row, self.elapsed * factor)
 
-    def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
+    def sample(self, random: np.random.Generator, size: int) -> Floats:
         """So many independent draws."""
         return self._values_at(random.random(size))
 
 
-def _checked(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _checked(values: Floats) -> Floats:
     if values.ndim != 1 or values.size == 0:
         raise ValueError("values must be one or more")
     if not np.all(np.isfinite(values)) or np.any(values < 0.0):
@@ -220,7 +220,7 @@ def _checked(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values
 
 
-def _exact(values: NDArray[np.float64], counts: NDArray[np.float64], bins: int) -> Histogram:
+def _exact(values: Floats, counts: Floats, bins: int) -> Histogram:
     row = np.zeros(histogram_columns(bins))
     for value, count in zip(values, counts, strict=True):
         insert(row, value, count)

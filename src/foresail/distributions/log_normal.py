@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from foresail.distributions.basic import (
     NORMAL_PIECE,
@@ -26,7 +26,7 @@ from foresail.distributions.kernels.log_normal import (
     log_normal_survival,
     standardised,
 )
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 
 _LARGEST_EXPONENT: Final = 700.0
 _NOTHING: Final = 1e-290
@@ -66,17 +66,17 @@ class LogNormal:
         """Smallest value that the quantity stays at or below with at least this probability."""
         return log_normal_quantile(self.mu, self.sigma, self.cap, self.elapsed, level)
 
-    def survival(self, values: ArrayLike) -> NDArray[np.float64]:
+    def survival(self, values: ArrayLike) -> Floats:
         """Probability to exceed each of the values."""
         at = np.asarray(values, dtype=np.float64)
         survival = log_normal_survival(at.ravel(), self.mu, self.sigma, self.cap, self.elapsed)
         return survival.reshape(at.shape)
 
-    def cumulative(self, values: ArrayLike) -> NDArray[np.float64]:
+    def cumulative(self, values: ArrayLike) -> Floats:
         """Probability to stay at or below each of the values."""
         return np.asarray(1.0 - self.survival(values))
 
-    def expectation(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
+    def expectation(self, function: Callable[[Floats], Floats]) -> float:
         """Expected value of a function of the quantity.
 
         By Gauss-Legendre quadrature over ln X: near where the function is smooth and no steeper
@@ -111,7 +111,7 @@ class LogNormal:
         mu = self.mu + math.log(checked_factor(factor))
         return LogNormal(mu, self.sigma, self.cap * factor, self.elapsed * factor)
 
-    def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
+    def sample(self, random: np.random.Generator, size: int) -> Floats:
         """So many independent draws."""
         levels = random.random(size)
         return log_normal_quantiles(self.mu, self.sigma, self.cap, self.elapsed, levels)

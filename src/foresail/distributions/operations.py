@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.distributions.basic import SHARE_WEIGHTS, SHARES, Point, Uniform
 from foresail.distributions.empirical import Empirical
@@ -16,12 +15,10 @@ from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.truncated_normal import TruncatedNormal
 from foresail.kernels.compile import bare_kernel
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 
 
-def bin_onto_nodes(
-    values: NDArray[np.float64], masses: NDArray[np.float64], nodes: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def bin_onto_nodes(values: Floats, masses: Floats, nodes: Floats) -> Floats:
     """Share each atom between the two nodes around it so that its mean is kept.
 
     Parameters
@@ -44,10 +41,10 @@ def bin_onto_nodes(
 
 @bare_kernel
 def _add_atoms(
-    values: NDArray[np.float64],
-    masses: NDArray[np.float64],
-    nodes: NDArray[np.float64],
-    binned: NDArray[np.float64],
+    values: Floats,
+    masses: Floats,
+    nodes: Floats,
+    binned: Floats,
 ) -> None:
     upper = 0
     for i in range(values.size):
@@ -65,14 +62,14 @@ def _add_atoms(
 _TAIL_LEVELS: Final = np.concatenate(
     (np.geomspace(1e-12, 1e-5, 8), 1.0 - np.geomspace(1e-4, 1e-12, 40))
 )
-Survival = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Survival = Callable[[Floats], Floats]
 
 
 class Atoms(NamedTuple):
     """Values, strictly ascending, and their probabilities."""
 
-    values: NDArray[np.float64]
-    masses: NDArray[np.float64]
+    values: Floats
+    masses: Floats
 
     def mean(self) -> float:
         """Expected value."""
@@ -83,7 +80,7 @@ class Atoms(NamedTuple):
         return Empirical(self.values, self.masses)
 
 
-def node_levels(nodes: int) -> NDArray[np.float64]:
+def node_levels(nodes: int) -> Floats:
     """Levels from 0 to 1 that lie the closer the nearer to an end.
 
     So many are (1 - cos) / 2 of equal steps; 48 more follow the tails down to 1e-12, most of them
@@ -106,7 +103,7 @@ def exact_atoms(distribution: Distribution) -> Atoms | None:
             return None
 
 
-def joined(values: NDArray[np.float64], masses: NDArray[np.float64]) -> Atoms:
+def joined(values: Floats, masses: Floats) -> Atoms:
     """Atoms in ascending order, those of the same value as one."""
     order = np.argsort(values, kind="stable")  # quick on what comes in ascending runs
     ordered = values[order]
@@ -114,7 +111,7 @@ def joined(values: NDArray[np.float64], masses: NDArray[np.float64]) -> Atoms:
     return Atoms(ordered[first], np.add.reduceat(masses[order], first))
 
 
-def breaks(distribution: Distribution) -> NDArray[np.float64]:
+def breaks(distribution: Distribution) -> Floats:
     """Return where survival jumps or bends, as far as is known; may lie outside the range."""
     match distribution:
         case Point(value):
@@ -135,7 +132,7 @@ def breaks(distribution: Distribution) -> NDArray[np.float64]:
             return np.empty(0)
 
 
-def places_at(distribution: Distribution, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+def places_at(distribution: Distribution, levels: Floats) -> Floats:
     """The quantile at each of the levels."""
     return np.array([distribution.quantile(level) for level in levels])
 
@@ -162,9 +159,7 @@ def atoms_of(distribution: Distribution, nodes: int) -> Atoms:
     return joined(np.append(atoms.values, beyond), np.append(masses, left))
 
 
-def _atoms_on_nodes(
-    survival: Survival, places: NDArray[np.float64], further: NDArray[np.float64]
-) -> Atoms:
+def _atoms_on_nodes(survival: Survival, places: Floats, further: Floats) -> Atoms:
     """Atoms on the finite places, and on further ones between them, all mass beyond on the last.
 
     The mass between two nodes is shared so that its mean is kept: by the average survival between
@@ -202,7 +197,7 @@ def reduced(atoms: Atoms, nodes: int) -> Atoms:
 def _product_of(distributions: Sequence[Distribution]) -> Survival:
     """Survival of the largest of independent quantities, one of each distribution."""
 
-    def survival(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def survival(values: Floats) -> Floats:
         with np.errstate(divide="ignore"):  # surely exceeded: the logarithm is minus infinity
             logs = [np.log1p(-each.survival(values)) for each in distributions]
         return np.asarray(-np.expm1(np.sum(logs, axis=0)))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from foresail.distributions.basic import SHARE_WEIGHTS, SHARES, Point, checked_factor
 from foresail.distributions.kernels.summary import piecewise_mean, piecewise_quantile
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 
 
 class Quantiles:
@@ -23,9 +23,9 @@ class Quantiles:
 
     __slots__ = ("levels", "values")
 
-    levels: NDArray[np.float64]
+    levels: Floats
     """Probabilities, strictly ascending from 0 to 1."""
-    values: NDArray[np.float64]
+    values: Floats
     """The quantile at each level, finite and not negative."""
 
     def __init__(self, levels: ArrayLike, values: ArrayLike) -> None:
@@ -51,11 +51,11 @@ class Quantiles:
         """Smallest value that the quantity stays below with at least this probability."""
         return piecewise_quantile(self.levels, self.values, level)
 
-    def survival(self, values: ArrayLike) -> NDArray[np.float64]:
+    def survival(self, values: ArrayLike) -> Floats:
         """Probability to exceed each of the values."""
         return np.asarray(1.0 - self.cumulative(values))
 
-    def cumulative(self, values: ArrayLike) -> NDArray[np.float64]:
+    def cumulative(self, values: ArrayLike) -> Floats:
         """Probability to stay at or below each of the values."""
         at = np.asarray(values, dtype=np.float64)
         above = np.searchsorted(self.values, at, side="right")
@@ -67,7 +67,7 @@ class Quantiles:
         cumulative = np.where(above == 0, 0.0, cumulative)
         return np.asarray(np.where(above == self.values.size, 1.0, cumulative))
 
-    def expectation(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
+    def expectation(self, function: Callable[[Floats], Floats]) -> float:
         """Expected value of a function of the quantity.
 
         By Gauss-Legendre quadrature within each piece: near where the function is smooth there.
@@ -97,6 +97,6 @@ class Quantiles:
         """The belief about ``factor`` times the quantity."""
         return Quantiles(self.levels, self.values * checked_factor(factor))
 
-    def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
+    def sample(self, random: np.random.Generator, size: int) -> Floats:
         """So many independent draws."""
         return np.interp(random.random(size), self.levels, self.values)

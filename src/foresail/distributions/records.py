@@ -8,14 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.truncated_normal import TruncatedNormal
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 from foresail.model.errors import InputError, UnknownNameError
 
 VERSION: Final = 1
@@ -79,7 +78,7 @@ class _Reader:
             raise self.error(field, "is not a finite number", "a finite number")
         return float(value)
 
-    def numbers(self, field: str) -> NDArray[np.float64]:
+    def numbers(self, field: str) -> Floats:
         values = self.get(field)
         if not isinstance(values, list) or not all(_is_number(value) for value in values):
             raise self.error(field, "is not a list of finite numbers", "finite numbers")
@@ -111,7 +110,7 @@ def _cap(reader: _Reader, field: str) -> float:
     return math.inf if reader.get(field) is None else reader.number(field)
 
 
-def _probabilities(reader: _Reader, field: str) -> NDArray[np.float64]:
+def _probabilities(reader: _Reader, field: str) -> Floats:
     probabilities = reader.numbers(field)
     if np.any(probabilities < 0.0):
         raise reader.error(field, "holds a negative one", "0 or more")

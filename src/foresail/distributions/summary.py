@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
@@ -33,12 +32,12 @@ from foresail.kernels.columns import (
     SUMMARY_COLUMNS,
     URGENCY,
 )
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 
 _BELIEF_LEVELS: Final = np.array(BELIEF_LEVELS)
 
 
-def summarise(distribution: Distribution) -> NDArray[np.float64]:
+def summarise(distribution: Distribution) -> Floats:
     """Mean, quantiles and urgency of a belief, in the columns of ``foresail.kernels.columns``.
 
     Returns
@@ -67,7 +66,7 @@ def summarise(distribution: Distribution) -> NDArray[np.float64]:
     return row
 
 
-def belief_row(distribution: Distribution) -> NDArray[np.float64]:
+def belief_row(distribution: Distribution) -> Floats:
     """The quantiles of a belief at ``BELIEF_LEVELS``, of ``foresail.kernels.columns``.
 
     Returns
@@ -86,7 +85,7 @@ def belief_row(distribution: Distribution) -> NDArray[np.float64]:
     return quantiles_at(distribution, _BELIEF_LEVELS)
 
 
-def quantiles_at(distribution: Distribution, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+def quantiles_at(distribution: Distribution, levels: Floats) -> Floats:
     """The quantile at each of the levels, to the last bit as if each were asked for alone."""
     if isinstance(distribution, LogNormal):
         told = distribution.mu, distribution.sigma, distribution.cap, distribution.elapsed
@@ -94,7 +93,7 @@ def quantiles_at(distribution: Distribution, levels: NDArray[np.float64]) -> NDA
     return np.array([distribution.quantile(level) for level in levels.tolist()])
 
 
-def _summarise_any(distribution: Distribution, row: NDArray[np.float64]) -> None:
+def _summarise_any(distribution: Distribution, row: Floats) -> None:
     row[PREDICTED] = distribution.mean()
     for i, level in enumerate(QUANTILE_LEVELS):
         row[Q10 + i] = distribution.quantile(level)

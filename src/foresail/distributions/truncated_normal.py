@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from foresail.distributions.basic import (
     NORMAL_PIECE,
@@ -25,7 +25,7 @@ from foresail.distributions.kernels.log_normal import (
     truncated_normal_survival,
     upper_tail,
 )
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 
 _NOTHING: Final = 1e-290
 
@@ -62,17 +62,17 @@ class TruncatedNormal:
         """Smallest value that the quantity stays at or below with at least this probability."""
         return truncated_normal_quantile(self.mu, self.sigma, self.low, level)
 
-    def survival(self, values: ArrayLike) -> NDArray[np.float64]:
+    def survival(self, values: ArrayLike) -> Floats:
         """Probability to exceed each of the values."""
         at = np.asarray(values, dtype=np.float64)
         survival = truncated_normal_survival(at.ravel(), self.mu, self.sigma, self.low)
         return survival.reshape(at.shape)
 
-    def cumulative(self, values: ArrayLike) -> NDArray[np.float64]:
+    def cumulative(self, values: ArrayLike) -> Floats:
         """Probability to stay at or below each of the values."""
         return np.asarray(1.0 - self.survival(values))
 
-    def expectation(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
+    def expectation(self, function: Callable[[Floats], Floats]) -> float:
         """Expected value of a function of the quantity.
 
         By Gauss-Legendre quadrature: near where the function is smooth.
@@ -99,6 +99,6 @@ class TruncatedNormal:
         checked_factor(factor)
         return TruncatedNormal(self.mu * factor, self.sigma * factor, self.low * factor)
 
-    def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
+    def sample(self, random: np.random.Generator, size: int) -> Floats:
         """So many independent draws."""
         return truncated_normal_quantiles(self.mu, self.sigma, self.low, random.random(size))

@@ -10,7 +10,6 @@ import numpy as np
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from foresail.kernels.calling import call_belief_step, call_predictor_step, step_address
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, PREDICTED
@@ -59,7 +58,7 @@ def nanoseconds_to_read() -> int:
 
 
 @part
-def tame_belief(belief: NDArray[np.float64]) -> bool:
+def tame_belief(belief: Floats) -> bool:
     """Make a belief row finite and not descending; False if it says nothing.
 
     A belief without an end keeps its last finite quantile up to level 1.
@@ -73,7 +72,7 @@ def tame_belief(belief: NDArray[np.float64]) -> bool:
 
 
 @part
-def level_at_or_below(belief: NDArray[np.float64], truth: float) -> float:
+def level_at_or_below(belief: Floats, truth: float) -> float:
     """Probability of at most the truth, by the piecewise linear quantile function."""
     if truth >= belief[BELIEF_COLUMNS - 1]:
         return 1.0
@@ -87,7 +86,7 @@ def level_at_or_below(belief: NDArray[np.float64], truth: float) -> float:
 
 
 @part
-def level_below(belief: NDArray[np.float64], truth: float) -> float:
+def level_below(belief: Floats, truth: float) -> float:
     """Probability of less than the truth: differs from ``level_at_or_below`` at an atom."""
     if truth > belief[BELIEF_COLUMNS - 1]:
         return 1.0
@@ -121,7 +120,7 @@ def _loss_over(begin: float, end: float, low: float, high: float, truth: float) 
 
 
 @part
-def continuous_ranked_probability_score(belief: NDArray[np.float64], truth: float) -> float:
+def continuous_ranked_probability_score(belief: Floats, truth: float) -> float:
     """CRPS of a belief row: twice the pinball loss integrated over all levels, in the row's unit.
 
     The absolute error where the belief is a point (Gneiting and Raftery 2007). Exact for the

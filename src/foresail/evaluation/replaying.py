@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.distributions.summary import belief_row
 from foresail.evaluation import _loop
 from foresail.evaluation._loop import nanoseconds_to_read
 from foresail.kernels.columns import BELIEF_COLUMNS, SUMMARY_COLUMNS
 from foresail.kernels.signatures import CompiledPredictor, PredictorState, TellsExpert
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.event import Outcome
 from foresail.model.job import Job
@@ -93,9 +93,9 @@ class Evaluation:
 class _Replayed:
     """Score rows, followed experts and nanoseconds by slot, and the state at the end."""
 
-    scores: NDArray[np.float64]
-    expert: NDArray[np.int64]
-    cost: NDArray[np.int64]
+    scores: Floats
+    expert: Integers
+    cost: Integers
     state: PredictorState | None
 
 
@@ -200,7 +200,7 @@ def _replay_steps(
     expert_column: int,
     workload: Workload,
     order: EventOrder,
-    truth: NDArray[np.float64],
+    truth: Floats,
     watch: ProgressCallback | None,
 ) -> _Replayed:
     """By the predictor's compiled steps."""
@@ -216,9 +216,7 @@ def _replay_steps(
     return _Replayed(arrays.scores, arrays.expert, cost, state)
 
 
-def _empty_arrays(
-    specs: NDArray[np.float64], state: PredictorState, truth: NDArray[np.float64]
-) -> _loop.JobArrays:
+def _empty_arrays(specs: Floats, state: PredictorState, truth: Floats) -> _loop.JobArrays:
     jobs = len(specs)
     return _loop.JobArrays(
         specs,
@@ -238,7 +236,7 @@ def _replay_objects(
     predictor: Predictor,
     workload: Workload,
     order: EventOrder,
-    truth: NDArray[np.float64],
+    truth: Floats,
     watch: ProgressCallback | None,
 ) -> _Replayed:
     """By the predictor's methods, in the same order."""
@@ -270,7 +268,7 @@ def _replay_objects(
     return _Replayed(scores, np.full(len(jobs), -1), cost, None)
 
 
-def _ask(predictor: Predictor, job: Job, now: float, belief: NDArray[np.float64]) -> float:
+def _ask(predictor: Predictor, job: Job, now: float, belief: Floats) -> float:
     """The predicted mean; the whole belief is put into the row."""
     distribution = predictor.predict(job, now)
     belief[:] = belief_row(distribution)
@@ -278,7 +276,7 @@ def _ask(predictor: Predictor, job: Job, now: float, belief: NDArray[np.float64]
 
 
 def _jobs(
-    workload: Workload, truth: NDArray[np.float64], replayed: _Replayed, experts: tuple[str, ...]
+    workload: Workload, truth: Floats, replayed: _Replayed, experts: tuple[str, ...]
 ) -> pl.DataFrame:
     scores = replayed.scores
     below, at_or_below = scores[:, _loop.BELOW], scores[:, _loop.AT_OR_BELOW]
@@ -299,7 +297,7 @@ def _jobs(
     )
 
 
-def _cost(replayed: _Replayed, known: NDArray[np.bool_]) -> Cost:
+def _cost(replayed: _Replayed, known: Booleans) -> Cost:
     seconds = replayed.cost[known] * _NANO
     state = replayed.state
     median, p999 = np.quantile(seconds, [0.5, 0.999])
@@ -312,7 +310,7 @@ def _cost(replayed: _Replayed, known: NDArray[np.bool_]) -> Cost:
     )
 
 
-def _used_bytes(numbers: NDArray[np.float64]) -> int:
+def _used_bytes(numbers: Floats) -> int:
     """Bytes of the pages of an array that hold anything but zeros."""
     whole = numbers.size // _NUMBERS_PER_PAGE * _NUMBERS_PER_PAGE
     pages = numbers[:whole].reshape(-1, _NUMBERS_PER_PAGE).any(axis=1)
@@ -323,7 +321,7 @@ KNOWN = "known"
 REQUESTED = "requested"
 
 
-def believed_runtimes(workload: Workload, by: str) -> NDArray[np.float64]:
+def believed_runtimes(workload: Workload, by: str) -> Floats:
     """Seconds by job, shape (jobs,).
 
     Raises ``InputError`` if the log has no limits, where these are asked for, or the short form is

@@ -11,14 +11,13 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.analysis.prediction_errors import ErrorShares, error_shares, percentage_errors
 from foresail.evaluation.replaying import LEVELS, QUANTILES, Evaluation
 from foresail.evaluation.tables import STATED
 from foresail.metrics.comparison import Interval, interval_of
 from foresail.metrics.statistics import drawn_blocks, time_blocks
-from foresail.model.distribution import Floats
+from foresail.model.distribution import Floats, Integers
 
 PINBALL_LEVELS: Final[Mapping[str, float]] = MappingProxyType(
     dict(zip(QUANTILES, LEVELS, strict=True))
@@ -162,7 +161,7 @@ def as_table(told: Sequence[Scores]) -> pl.DataFrame:
 _NO: Final = np.zeros(0, dtype=np.int64)
 
 
-def _ratio(above: Floats, below: Floats, block: NDArray[np.int64], draws: Floats) -> Interval:
+def _ratio(above: Floats, below: Floats, block: Integers, draws: Floats) -> Interval:
     """Ratio of two sums, and its range over the draws of blocks."""
     total = float(below.sum())
     if total <= 0:

@@ -9,11 +9,11 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.analysis.prediction_errors import ErrorShares, error_histogram, error_shares
 from foresail.evaluation.replaying import Evaluation, evaluate
 from foresail.metrics.statistics import WEEK_SECONDS
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
 from foresail.model.short_form import PlugIn
 from foresail.traces.measured import quantity, task_keys
@@ -134,7 +134,7 @@ def derived_runtimes(
     )
 
 
-def _initial_cpus(workload: Workload) -> NDArray[np.float64]:
+def _initial_cpus(workload: Workload) -> Floats:
     """Average cpus of a job's tasks over their first measured period."""
     if workload.usage is None:
         return np.full(len(workload), np.nan)
@@ -148,12 +148,12 @@ def _initial_cpus(workload: Workload) -> NDArray[np.float64]:
     return _joined(workload, first)
 
 
-def _by_job(workload: Workload, evaluation: Evaluation) -> NDArray[np.float64]:
+def _by_job(workload: Workload, evaluation: Evaluation) -> Floats:
     """The estimate of each job, NaN where there is none."""
     return _joined(workload, evaluation.jobs.select("job_id", value="predicted"))
 
 
-def _joined(workload: Workload, values: pl.DataFrame) -> NDArray[np.float64]:
+def _joined(workload: Workload, values: pl.DataFrame) -> Floats:
     joined = workload.jobs.select("job_id").join(
         values, on="job_id", how="left", maintain_order="left"
     )

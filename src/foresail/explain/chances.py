@@ -6,11 +6,10 @@ import math
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 from foresail.model.job import Job
 from foresail.model.preference import PreferenceKind
 from foresail.model.view import RunningJob
@@ -59,9 +58,7 @@ class PlannedSlowdowns:
         )
 
 
-def still_running(
-    running: RunningJob, times: NDArray[np.float64], now: float
-) -> NDArray[np.float64]:
+def still_running(running: RunningJob, times: Floats, now: float) -> Floats:
     """Probability that a job which runs now still does at times (seconds on the log's clock).
 
     Up to now it is 1. One that has outlived its belief runs until its corrected end, as schedulers

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.model.distribution import Floats, Integers
+from foresail.model.distribution import Booleans, Floats, Integers
 
 PRIOR: Final = (0.06, 0.35, 0.5, 0.6)
 """Shares of the variance that jobs of one group have in common, from everybody to the narrowest."""
@@ -141,7 +141,7 @@ class CommonFactor:
 
 def companions(
     groups: Floats, submit: Floats, end: Floats, value: Floats
-) -> tuple[Floats, NDArray[np.bool_]]:
+) -> tuple[Floats, Booleans]:
     """Mean value of the jobs of the same group that were in flight when each was submitted.
 
     In flight are those submitted before, and not ended by then. Returned is too, of which jobs

@@ -15,10 +15,9 @@ from typing import Any, Final
 import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from foresail.kernels.borrowed import arrays_at
-from foresail.kernels.compile import Step, bare_kernel
+from foresail.kernels.compile import Floats, Integers, Step, bare_kernel
 from foresail.kernels.signatures import (
     BELIEF_STEP,
     CORRECTION_STEP,
@@ -28,8 +27,6 @@ from foresail.kernels.signatures import (
     CorrectionInputs,
     PredictorInputs,
 )
-
-Floats = NDArray[np.float64]
 
 
 @cache
@@ -98,7 +95,7 @@ _predictor_arrays_at: Final[Any] = arrays_at(types.Tuple(PREDICTOR_INPUTS.types[
 
 @bare_kernel
 def take_predictor_step(
-    address: float, slots: NDArray[np.int64], now: float, runtime: float, places: Floats
+    address: float, slots: Integers, now: float, runtime: float, places: Floats
 ) -> None:
     """Let a predictor take the step at an address for each slot; see ``PredictorInputs``.
 

@@ -6,12 +6,13 @@ import math
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from foresail.kernels.compile import Floats
 
 PER_CPU: Final = 2.0**30
 
 
-def whole_grains(cpus: NDArray[np.float64]) -> NDArray[np.float64]:
+def whole_grains(cpus: Floats) -> Floats:
     """Cpus of jobs rounded down to a billionth, so that their sums are exact (whole ones stay)."""
     return np.floor(cpus * PER_CPU) / PER_CPU
 

@@ -9,11 +9,8 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from foresail.kernels.columns import SUBMIT
-from foresail.kernels.compile import bare_kernel, part
+from foresail.kernels.compile import Floats, bare_kernel, part
 
 CONSTANT: Final = 0
 SPEC: Final = 1
@@ -43,7 +40,7 @@ STACK_DEPTH: Final = 16
 class OrderProgram(NamedTuple):
     """A compiled expression."""
 
-    code: NDArray[np.float64]
+    code: Floats
     """Pairs of opcode and operand: a field's column, or the number itself of a constant."""
     changes_with_time: bool
     """Whether the value for a waiting job may change from one pass to the next."""
@@ -59,10 +56,10 @@ def summary_column(program: OrderProgram) -> int | None:
 
 @part
 def evaluate(
-    code: NDArray[np.float64],
-    stack: NDArray[np.float64],
-    spec: NDArray[np.float64],
-    summary: NDArray[np.float64],
+    code: Floats,
+    stack: Floats,
+    spec: Floats,
+    summary: Floats,
     now: float,
     informed: float,
 ) -> float:
@@ -137,10 +134,10 @@ def _unary(code: int, value: float) -> float:
 
 @bare_kernel
 def value_of(
-    code: NDArray[np.float64],
-    stack: NDArray[np.float64],
-    spec: NDArray[np.float64],
-    summary: NDArray[np.float64],
+    code: Floats,
+    stack: Floats,
+    spec: Floats,
+    summary: Floats,
     now: float,
     informed: float,
 ) -> float:

@@ -8,13 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from foresail.kernels.compile import part
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from foresail.kernels.compile import Floats, Integers, part
 
 TIME: Final = 0
 SEQUENCE: Final = 1

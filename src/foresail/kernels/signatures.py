@@ -10,11 +10,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
-from foresail.kernels.compile import Step
+from foresail.kernels.compile import Floats, Integers, Step
 from foresail.kernels.expression import OrderProgram
 
 _VECTOR = types.float64[::1]
@@ -35,11 +33,11 @@ class PredictorInputs(NamedTuple):
     slot: int
     now: float
     runtime: float
-    specs: NDArray[np.float64]
-    model: NDArray[np.float64]
-    users: NDArray[np.float64]
-    jobs: NDArray[np.float64]
-    summaries: NDArray[np.float64]
+    specs: Floats
+    model: Floats
+    users: Floats
+    jobs: Floats
+    summaries: Floats
 
 
 PREDICTOR_INPUTS = types.NamedTuple(
@@ -69,8 +67,8 @@ class CorrectionInputs(NamedTuple):
     current: float
     requested: float
     corrections: int
-    summary: NDArray[np.float64]
-    parameters: NDArray[np.float64]
+    summary: Floats
+    parameters: Floats
 
 
 CORRECTION_INPUTS = types.NamedTuple(
@@ -91,7 +89,7 @@ class PassInputs(NamedTuple):
     waiting: int
     releases: int
     """Number of rows of ``order`` (gaps among them) and of ``release`` that count."""
-    order: NDArray[np.float64]
+    order: Floats
     """The waiting jobs in queue order, in columns QUEUE_KEY and QUEUE, and in backfill order
     (columns of ``foresail.kernels.waiting_jobs``)."""
     candidates: int
@@ -102,15 +100,15 @@ class PassInputs(NamedTuple):
     """The slot that is due next, or -1: it is not to be put off beyond LATEST."""
     room_came: int
     """1 if room may have come since the pass before: a job has ended, or a node has come."""
-    jobs: NDArray[np.float64]
+    jobs: Floats
     """A row per slot: WIDTH (cpus), SUBMITTED, PLANNED, LIKELY, DUE, LATEST (seconds) and
     RESERVATION, which is the planned start, nan without one, -inf once started."""
-    release: NDArray[np.float64]
+    release: Floats
     """Expected ends of running jobs, ascending and after now, cpus released then, and by whom;
     there is room for ``waiting`` more rows."""
-    parameters: NDArray[np.float64]
+    parameters: Floats
     """The scheduler's, and as much room to work in as it has put behind them."""
-    starts: NDArray[np.int64]
+    starts: Integers
     """Filled with the slots to start now, in order."""
     begin: int
     """Number of gaps in front of the queue order, at least."""
@@ -147,9 +145,9 @@ jobs that stay is the plan, and is handed to the next pass unchanged.
 class PredictorState(NamedTuple):
     """The arrays a predictor's steps read and write."""
 
-    model: NDArray[np.float64]
-    users: NDArray[np.float64]
-    jobs: NDArray[np.float64]
+    model: Floats
+    users: Floats
+    jobs: Floats
 
 
 class PredictorSteps(NamedTuple):
@@ -173,7 +171,7 @@ class CompiledPredictor(Protocol):
     """A predictor that can also run inside the compiled replay."""
 
     def compiled(
-        self, specs: NDArray[np.float64], features: tuple[str, ...] = ()
+        self, specs: Floats, features: tuple[str, ...] = ()
     ) -> tuple[PredictorSteps, PredictorState]:
         """Steps and fresh state for jobs whose slots are the rows of ``specs``.
 
@@ -197,7 +195,7 @@ class TellsExpert(Protocol):
 class CompiledCorrection(Protocol):
     """A correction that can also run inside the compiled replay."""
 
-    def compiled(self) -> tuple[Step, NDArray[np.float64]]:
+    def compiled(self) -> tuple[Step, Floats]:
         """A ``CORRECTION_STEP`` and its parameters."""
 
 
@@ -223,7 +221,7 @@ class CompiledScheduler(NamedTuple):
     """
 
     one_pass: Step
-    parameters: NDArray[np.float64]
+    parameters: Floats
     queue: OrderProgram
     candidates: OrderProgram
     plan: OrderProgram

@@ -11,13 +11,12 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foresail.kernels.compile import part
+from foresail.kernels.compile import Floats, part
 
 
 @part
-def sort_ascending(values: NDArray[np.float64]) -> None:
+def sort_ascending(values: Floats) -> None:
     """Sort a vector in place by insertion: for few numbers, or such as are nearly in order."""
     for i in range(1, values.size):
         value = values[i]
@@ -29,7 +28,7 @@ def sort_ascending(values: NDArray[np.float64]) -> None:
 
 
 @part
-def first_not_below(values: NDArray[np.float64], count: int, wanted: float) -> int:
+def first_not_below(values: Floats, count: int, wanted: float) -> int:
     """Count those of the first ``count`` ascending numbers that are below the wanted one."""
     low, high = 0, count
     while low < high:
@@ -40,8 +39,6 @@ def first_not_below(values: NDArray[np.float64], count: int, wanted: float) -> i
             high = middle
     return low
 
-
-Floats = NDArray[np.float64]
 
 WIDTH: Final = 0
 SUBMITTED: Final = 1

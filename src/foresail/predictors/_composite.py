@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.distributions.quantiles import Quantiles
 from foresail.kernels.calling import fill_belief, step_address
 from foresail.kernels.columns import BELIEF_LEVELS, SPEC_COLUMNS
 from foresail.kernels.compile import Step
 from foresail.kernels.signatures import PredictorState, PredictorSteps
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 from foresail.model.errors import InputError
 from foresail.model.short_form import part_of
 from foresail.predictors.kernels import members
@@ -38,7 +37,7 @@ _COPIED_AT_ONCE: Final = 1 << 16
 class Own:
     """State of a composite besides its members: numbers, and columns of users and of jobs."""
 
-    numbers: NDArray[np.float64]
+    numbers: Floats
     user_columns: int
     job_columns: int
 
@@ -78,7 +77,7 @@ class CompositePredictor(SteppedPredictor):
         self.job_widths = (own.job_columns, *jobs)
 
     def compiled(
-        self, specs: NDArray[np.float64], features: tuple[str, ...] = ()
+        self, specs: Floats, features: tuple[str, ...] = ()
     ) -> tuple[PredictorSteps, PredictorState]:
         """Steps and fresh state for a compiled replay; see ``SteppedPredictor.compiled``."""
         return self._steps, self._packed([each.compiled(specs, features) for each in self._members])
@@ -174,7 +173,7 @@ def _addresses(steps: PredictorSteps) -> list[float]:
     return [*known, belief, refresh]
 
 
-def _copy_what_is_there(source: NDArray[np.float64], target: NDArray[np.float64]) -> None:
+def _copy_what_is_there(source: Floats, target: Floats) -> None:
     """Copy into zeros without touching the pages of stretches that are zeros in the source too."""
     for begin in range(0, source.size, _COPIED_AT_ONCE):
         part = source[begin : begin + _COPIED_AT_ONCE]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.kernels.borrowed import block, room
 from foresail.kernels.calling import call_belief_step, call_predictor_step
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, QUEUE, REQUESTED
 from foresail.kernels.compile import bare_step, part
 from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs, PredictorSteps
+from foresail.model.distribution import Floats
 from foresail.model.registry import register
 from foresail.predictors._composite import CompositePredictor, Own, member
 from foresail.predictors.kernels import members
@@ -51,7 +51,7 @@ _FURTHEST: Final = 0.995
 
 
 @part
-def count_overrun(runtime: float, limit: float, counts: NDArray[np.float64]) -> None:
+def count_overrun(runtime: float, limit: float, counts: Floats) -> None:
     """Count a job that ended, if it came to its limit."""
     if not (math.isfinite(limit) and runtime >= _AT_LIMIT * limit):
         return
@@ -62,7 +62,7 @@ def count_overrun(runtime: float, limit: float, counts: NDArray[np.float64]) -> 
 
 
 @part
-def _narrow(known: NDArray[np.float64], shares: NDArray[np.float64]) -> None:
+def _narrow(known: Floats, shares: Floats) -> None:
     """Bring shares of a wider class (summing to 1) towards the counts of a narrower one."""
     total = 0.0
     for k in range(OVERRUN_BINS):
@@ -72,7 +72,7 @@ def _narrow(known: NDArray[np.float64], shares: NDArray[np.float64]) -> None:
 
 
 @part
-def _overrun(shares: NDArray[np.float64], level: float) -> float:
+def _overrun(shares: Floats, level: float) -> float:
     """Quantile of the seconds past the limit."""
     below = 0.0
     for k in range(OVERRUN_BINS):
@@ -85,7 +85,7 @@ def _overrun(shares: NDArray[np.float64], level: float) -> float:
 
 
 @part
-def reach_past(limit: float, shares: NDArray[np.float64], belief: NDArray[np.float64]) -> float:
+def reach_past(limit: float, shares: Floats, belief: Floats) -> float:
     """Spread a belief's probability at the limit over the seconds past it.
 
     Returns
@@ -110,10 +110,10 @@ def reach_past(limit: float, shares: NDArray[np.float64], belief: NDArray[np.flo
 
 @part
 def overrun_shares(
-    everyone: NDArray[np.float64],
-    queue: NDArray[np.float64],
-    user: NDArray[np.float64],
-    shares: NDArray[np.float64],
+    everyone: Floats,
+    queue: Floats,
+    user: Floats,
+    shares: Floats,
 ) -> None:
     """Fill shares of the bins for a user's jobs of a queue, from the counts of each class."""
     for k in range(OVERRUN_BINS):
@@ -215,7 +215,7 @@ def _queue_overruns(inputs: PredictorInputs) -> int:
 
 
 @part
-def _asked_at(logarithms: NDArray[np.float64], logit: float) -> float:
+def _asked_at(logarithms: Floats, logit: float) -> float:
     """The logarithm that a belief, given as logarithms of its quantiles, has at another level."""
     last = BELIEF_COLUMNS - 1
     logit = min(max(logit, _LOGITS[0]), _LOGITS[last])
@@ -228,7 +228,7 @@ def _asked_at(logarithms: NDArray[np.float64], logit: float) -> float:
 
 
 @part
-def _classify(belief: NDArray[np.float64], ahead: float, job: NDArray[np.float64]) -> float:
+def _classify(belief: Floats, ahead: float, job: Floats) -> float:
     """Write down which records the job belongs to; returns the slope of its belief."""
     width = _class_of(math.log((belief[_UPPER] + 1.0) / (belief[_LOWER] + 1.0)), _WIDTHS)
     group = width * (len(_MEDIANS) + 1) + _class_of(belief[_MIDDLE], _MEDIANS)
@@ -239,7 +239,7 @@ def _classify(belief: NDArray[np.float64], ahead: float, job: NDArray[np.float64
 
 
 @part
-def _move(inputs: PredictorInputs, job: NDArray[np.float64], user: NDArray[np.float64]) -> None:
+def _move(inputs: PredictorInputs, job: Floats, user: Floats) -> None:
     """Move what the member believes by now."""
     model, slot = inputs.model, inputs.slot
     own = model[_OWN : _OWN + OWN_SIZE]
@@ -314,9 +314,7 @@ def refresh(inputs: PredictorInputs) -> None:
 
 
 @part
-def _learn(
-    inputs: PredictorInputs, step: float, job: NDArray[np.float64], record: NDArray[np.float64]
-) -> None:
+def _learn(inputs: PredictorInputs, step: float, job: Floats, record: Floats) -> None:
     """Move the shifts of a record by what the job's stated quantiles covered."""
     ahead = job[_JOB_AHEAD]
     record[_ENDED] += 1.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.distributions.basic import Point
 from foresail.distributions.kernels.summary import summarise_point
@@ -16,6 +15,7 @@ from foresail.kernels.signatures import (
     PredictorState,
     PredictorSteps,
 )
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
 from foresail.model.event import Outcome
 from foresail.model.job import Job
@@ -60,7 +60,7 @@ class Clairvoyant(Predictor):
 
     def compiled(
         self,
-        specs: NDArray[np.float64],
+        specs: Floats,
         features: tuple[str, ...] = (),  # noqa: ARG002 - knows better
     ) -> tuple[PredictorSteps, PredictorState]:
         """Steps and state for a compiled replay of the revealed jobs, in the order revealed.

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.kernels.borrowed import block, room
 from foresail.kernels.calling import call_belief_step, call_predictor_step
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, REQUESTED
 from foresail.kernels.compile import bare_step, part
 from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs, PredictorSteps
+from foresail.model.distribution import Floats
 from foresail.model.errors import require, require_positive
 from foresail.model.registry import register
 from foresail.predictors._composite import CompositePredictor, Own, member
@@ -77,9 +77,9 @@ def job_columns(members: int) -> int:
 @part
 def _write_weights(
     anchor: int,
-    record: NDArray[np.float64],
-    prior: NDArray[np.float64],
-    weights: NDArray[np.float64],
+    record: Floats,
+    prior: Floats,
+    weights: Floats,
 ) -> None:
     """Fill ``weights`` (summing to 1) at an anchor, from a record of regrets and prior weights."""
     members = weights.size
@@ -102,7 +102,7 @@ def _write_weights(
 
 
 @part
-def _combine(inputs: PredictorInputs, beliefs: NDArray[np.float64]) -> None:
+def _combine(inputs: PredictorInputs, beliefs: Floats) -> None:
     """Fill the job's belief and its summary from the members' beliefs, in a row."""
     model, slot = inputs.model, inputs.slot
     members = beliefs.size // BELIEF_COLUMNS
@@ -139,7 +139,7 @@ def _combine(inputs: PredictorInputs, beliefs: NDArray[np.float64]) -> None:
 
 
 @part
-def _keep(inputs: PredictorInputs, beliefs: NDArray[np.float64]) -> None:
+def _keep(inputs: PredictorInputs, beliefs: Floats) -> None:
     """Keep the anchors of what was combined, and of what each member believes, for regrets."""
     members = beliefs.size // BELIEF_COLUMNS
     job = block(inputs.jobs, 0, int(inputs.model[OWN_JOB_COLUMNS]))[inputs.slot]
@@ -153,7 +153,7 @@ def _keep(inputs: PredictorInputs, beliefs: NDArray[np.float64]) -> None:
 
 
 @part
-def _bound(belief: NDArray[np.float64], longest: float) -> None:
+def _bound(belief: Floats, longest: float) -> None:
     """Bring quantiles down to ``longest``, if anything has been seen yet."""
     if longest > 0.0:
         for i in range(BELIEF_COLUMNS):
@@ -161,7 +161,7 @@ def _bound(belief: NDArray[np.float64], longest: float) -> None:
 
 
 @part
-def _recall(member: int, inputs: PredictorInputs, belief: NDArray[np.float64]) -> None:
+def _recall(member: int, inputs: PredictorInputs, belief: Floats) -> None:
     """A member's belief as far as the job's row keeps it: at the anchors."""
     members = int(inputs.model[MEMBERS])
     job = block(inputs.jobs, 0, int(inputs.model[OWN_JOB_COLUMNS]))[inputs.slot]
@@ -174,7 +174,7 @@ def _recall(member: int, inputs: PredictorInputs, belief: NDArray[np.float64]) -
 
 
 @part
-def _ask(member: int, inputs: PredictorInputs, belief: NDArray[np.float64]) -> None:
+def _ask(member: int, inputs: PredictorInputs, belief: Floats) -> None:
     """Fill ``belief`` with what a member believes, its quantiles bounded."""
     model = inputs.model
     call_belief_step(model[member_place(member) + BELIEF], inputs_of(member, inputs), belief)
@@ -183,9 +183,7 @@ def _ask(member: int, inputs: PredictorInputs, belief: NDArray[np.float64]) -> N
 
 
 @part
-def _regret(
-    runtime: float, members: int, job: NDArray[np.float64], record: NDArray[np.float64]
-) -> None:
+def _regret(runtime: float, members: int, job: Floats, record: Floats) -> None:
     """Add to a record how much better than the combination each member was at each anchor."""
     truth = math.sqrt(runtime)
     record[0] += 1.0
@@ -284,7 +282,7 @@ class Combined(CompositePredictor, RefreshingPredictor):
         super().__init__(compiled, [member(text, "members") for text in parameters.members], own)
 
 
-def _numbers(parameters: CombinedParameters) -> NDArray[np.float64]:
+def _numbers(parameters: CombinedParameters) -> Floats:
     count = len(parameters.members)
     numbers = np.zeros(_own_size(count))
     numbers[PATIENCE] = parameters.patience

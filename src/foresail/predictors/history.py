@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.distributions.histogram import Histogram
 from foresail.distributions.kernels.streaming_histogram import histogram_columns
 from foresail.kernels.columns import SPEC_COLUMNS
 from foresail.kernels.signatures import PredictorState, PredictorSteps
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 from foresail.model.errors import UnknownNameError, require, require_at_least
 from foresail.model.job import Job
 from foresail.model.registry import register
@@ -149,7 +148,7 @@ class HistoryPredictor(SteppedPredictor):
         super().__init__(steps, Layout(model, _NO_USER_COLUMNS, job_columns, size, sources))
 
     def compiled(
-        self, specs: NDArray[np.float64], features: tuple[str, ...] = ()
+        self, specs: Floats, features: tuple[str, ...] = ()
     ) -> tuple[PredictorSteps, PredictorState]:
         """Steps and fresh state for jobs whose slots are the rows of ``specs``.
 
@@ -211,7 +210,7 @@ class HistoryPredictor(SteppedPredictor):
                 most[feature] = f"{experience.ESTIMATOR_NAMES[best]} ({wins[best]} of {wins.sum()})"
         return most
 
-    def rows(self) -> NDArray[np.float64]:
+    def rows(self) -> Floats:
         """A view of the rows in use (``predictors.kernels.experience``), one per feature-value."""
         return table_rows(self._state.model)
 
@@ -247,7 +246,7 @@ class Jvu(HistoryPredictor):
         super().__init__(parameters, point_only=1, limited=1)
 
 
-def table_rows(model: NDArray[np.float64]) -> NDArray[np.float64]:
+def table_rows(model: Floats) -> Floats:
     """A view of the rows in use of a history's model, shape (rows, columns)."""
     begin, width = int(model[AT_ROWS]), int(model[ROW_COLUMNS])
     return model[begin : begin + int(model[USED]) * width].reshape(-1, width)
@@ -278,7 +277,7 @@ def _source_columns(features: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name not in ATTRIBUTES)
 
 
-def _feature_rows(features: Sequence[str], places: Mapping[str, int]) -> NDArray[np.float64]:
+def _feature_rows(features: Sequence[str], places: Mapping[str, int]) -> Floats:
     """Rows for ``feature_values``, the feature without attributes last.
 
     ``places`` are the columns of attributes that only some sources have.
@@ -294,9 +293,7 @@ def _feature_rows(features: Sequence[str], places: Mapping[str, int]) -> NDArray
     return rows
 
 
-def _model(
-    parameters: HistoryParameters, sources: Sequence[str]
-) -> tuple[NDArray[np.float64], int]:
+def _model(parameters: HistoryParameters, sources: Sequence[str]) -> tuple[Floats, int]:
     """The model's beginning and its whole length."""
     places = {name: SPEC_COLUMNS + place for place, name in enumerate(sources)}
     width = experience.row_columns(parameters.bins, _MEDIAN_OF)

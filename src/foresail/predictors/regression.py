@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.distributions.kernels.summary import summarise_piecewise, summarise_point
 from foresail.distributions.quantiles import Quantiles
@@ -20,7 +19,7 @@ from foresail.kernels.columns import CPUS, QUANTILE_LEVELS, REQUESTED
 from foresail.kernels.compile import bare_step, part
 from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs, PredictorSteps
 from foresail.kernels.waiting_jobs import sort_ascending
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 from foresail.model.errors import require
 from foresail.model.registry import register
 from foresail.predictors.kernels.history import (
@@ -146,12 +145,12 @@ class QuantileRegression(SteppedPredictor):
         return Quantiles(_framed_levels(self._state.model), self._state.jobs[slot, _FIRST_VALUE:])
 
 
-def _framed_levels(model: NDArray[np.float64]) -> NDArray[np.float64]:
+def _framed_levels(model: Floats) -> Floats:
     return model[_FIRST_LEVEL : _FIRST_LEVEL + int(model[_FRAMED])]
 
 
 @part
-def _coefficients(model: NDArray[np.float64], number: int) -> int:
+def _coefficients(model: Floats, number: int) -> int:
     """Return where in the model the coefficients of a learned number begin."""
     return _FIRST_LEVEL + int(model[_FRAMED]) + 2 * number * TERMS
 
@@ -186,7 +185,7 @@ def predict(inputs: PredictorInputs) -> None:
 
 
 @part
-def _frame_and_sort(values: NDArray[np.float64], requested: float) -> None:
+def _frame_and_sort(values: Floats, requested: float) -> None:
     """Complete ``values`` (the inner ones are given) to a quantile function, in place.
 
     The inner values are brought between a second and the limit, and into order. The ends are a
@@ -219,7 +218,7 @@ def predict_quantiles(inputs: PredictorInputs) -> None:
 
 
 @part
-def _slope(model: NDArray[np.float64], number: int, error: float, weight: float) -> float:
+def _slope(model: Floats, number: int, error: float, weight: float) -> float:
     """Derivative of the loss of a learned number."""
     if model[_FRAMED] == 0.0:
         return error_slope(error, int(model[_OVER]), int(model[_UNDER])) * weight
@@ -259,7 +258,7 @@ def observe(inputs: PredictorInputs) -> None:
 
 
 @bare_step(BELIEF_STEP)
-def belief(inputs: PredictorInputs, row: NDArray[np.float64]) -> None:
+def belief(inputs: PredictorInputs, row: Floats) -> None:
     """Fill a row with the learned quantiles, by linear interpolation."""
     framed = int(inputs.model[_FRAMED])
     levels = inputs.model[_FIRST_LEVEL : _FIRST_LEVEL + framed]

@@ -18,10 +18,10 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 import zstandard
-from numpy.typing import NDArray
 
 from foresail import __version__
 from foresail.kernels.columns import USER
+from foresail.model.distribution import Floats, Integers
 from foresail.model.documents import require_end
 from foresail.model.errors import InputError
 from foresail.model.whole_files import write_whole
@@ -152,7 +152,7 @@ def require_savable(predictor: object, short_form: str) -> SteppedPredictor:
     return predictor
 
 
-def _used_blocks(array: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _used_blocks(array: Floats) -> tuple[Integers, Floats]:
     """Numbers of the blocks of an array that are not zeros throughout, and these blocks."""
     flat = np.ascontiguousarray(array).reshape(-1)
     whole = flat.size // _BLOCK
@@ -164,7 +164,7 @@ def _used_blocks(array: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray
     return np.concatenate(used).astype("<i8"), np.concatenate(blocks).astype("<f8")
 
 
-def _array(archive: zipfile.ZipFile, name: str, shape: Sequence[Any]) -> NDArray[np.float64]:
+def _array(archive: zipfile.ZipFile, name: str, shape: Sequence[Any]) -> Floats:
     """The array whose used blocks are in the archive."""
     if any(not isinstance(length, int) or length < 0 for length in shape):
         raise ValueError(f"shape {shape}")

@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.distributions.basic import Point
 from foresail.distributions.kernels.log_normal import fill_log_normal_belief, summarise_log_normal
@@ -24,7 +23,7 @@ from foresail.kernels.columns import (
 )
 from foresail.kernels.compile import bare_kernel, bare_step, part
 from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs, PredictorSteps
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 from foresail.model.errors import require
 from foresail.model.registry import register
 from foresail.predictors.kernels.request import ignore
@@ -93,13 +92,13 @@ _HALF_WORD = np.uint64(32)
 
 
 @part
-def _belongs(level: int, slot: int, specs: NDArray[np.float64]) -> bool:
+def _belongs(level: int, slot: int, specs: Floats) -> bool:
     """Return whether the job has a class at this level."""
     return bool(level != BY_EXECUTABLE or specs[slot, EXECUTABLE] >= 0.0)
 
 
 @part
-def _key(level: int, slot: int, specs: NDArray[np.float64]) -> tuple[float, float, float]:
+def _key(level: int, slot: int, specs: Floats) -> tuple[float, float, float]:
     """The job's class at a level: equal for jobs of one class and for no others."""
     limit = specs[slot, REQUESTED]
     if level == BY_LIMIT:
@@ -128,7 +127,7 @@ def _home(key: tuple[float, float, float], classes: int) -> int:
 
 
 @part
-def _holds(model: NDArray[np.float64], at: int, key: tuple[float, float, float]) -> bool:
+def _holds(model: Floats, at: int, key: tuple[float, float, float]) -> bool:
     """Return whether the table's row at this place of the model is that of the class."""
     return bool(
         model[at + _WEIGHT] > 0.0
@@ -139,7 +138,7 @@ def _holds(model: NDArray[np.float64], at: int, key: tuple[float, float, float])
 
 
 @part
-def _place(model: NDArray[np.float64], key: tuple[float, float, float]) -> int:
+def _place(model: Floats, key: tuple[float, float, float]) -> int:
     """Return where in the model the class's row begins, or else that of the row it is to take."""
     classes = int(model[CLASSES])
     home = _home(key, classes)
@@ -154,7 +153,7 @@ def _place(model: NDArray[np.float64], key: tuple[float, float, float]) -> int:
 
 
 @part
-def _is_alike(model: NDArray[np.float64], spec: NDArray[np.float64]) -> bool:
+def _is_alike(model: Floats, spec: Floats) -> bool:
     """Return whether the last prediction is that of this job too."""
     return bool(
         model[ALIKE_KNOWN] != 0.0
@@ -182,7 +181,7 @@ def predict(inputs: PredictorInputs) -> None:
 
 
 @part
-def _believe(slot: int, specs: NDArray[np.float64], model: NDArray[np.float64]) -> None:
+def _believe(slot: int, specs: Floats, model: Floats) -> None:
     """Pass the prior down the job's classes, and cut the belief at the limit."""
     mean = _PRIOR_MEAN
     square = _PRIOR_SQUARE
@@ -229,7 +228,7 @@ def observe(inputs: PredictorInputs) -> None:
 
 
 @bare_step(BELIEF_STEP)
-def belief(inputs: PredictorInputs, row: NDArray[np.float64]) -> None:
+def belief(inputs: PredictorInputs, row: Floats) -> None:
     """The quantiles of the log-normal belief."""
     job = inputs.jobs[inputs.slot]
     if job[CAP] > 0.0:
@@ -240,9 +239,7 @@ def belief(inputs: PredictorInputs, row: NDArray[np.float64]) -> None:
 
 
 @bare_kernel
-def absorb(
-    model: NDArray[np.float64], other: NDArray[np.float64], codes: NDArray[np.float64]
-) -> None:
+def absorb(model: Floats, other: Floats, codes: Floats) -> None:
     """Add the sums of another table's classes to those of this one.
 
     Parameters
@@ -271,7 +268,7 @@ def absorb(
 
 @part
 def _translated(
-    who: float, first: float, second: float, codes: NDArray[np.float64]
+    who: float, first: float, second: float, codes: Floats
 ) -> tuple[float, float, float]:
     """A key of another table in the codes of this one."""
     level = int(who) % LEVELS

@@ -33,7 +33,6 @@ from struct import Struct
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.distributions.basic import Point
 from foresail.kernels.borrowed import Places
@@ -41,7 +40,7 @@ from foresail.kernels.calling import step_address, take_predictor_step
 from foresail.kernels.columns import CODED, PREDICTED, SPEC_COLUMNS, SUBMIT, SUMMARY_COLUMNS, USER
 from foresail.kernels.compile import Step
 from foresail.kernels.signatures import PredictorState, PredictorSteps
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats, Integers
 from foresail.model.event import REQUEUED, EndedBecause, Outcome
 from foresail.model.job import Job
 from foresail.model.protocols import Predictor
@@ -59,7 +58,7 @@ _SPECIFIED: Final = Struct(f"={SPEC_COLUMNS}d")
 class Layout:
     """The shapes of a predictor's state: the model as it is at first, and the widths of rows."""
 
-    model: NDArray[np.float64]
+    model: Floats
     """The model's first numbers."""
     user_columns: int
     job_columns: int = 1
@@ -83,13 +82,13 @@ class PredictorSnapshot:
     slots: tuple[int, ...]
     """Their rows in ``jobs``, ``specs`` and ``summaries``, in the same order: state may point to
     them."""
-    model: NDArray[np.float64]
+    model: Floats
     """The model up to its last number in use."""
-    users: NDArray[np.float64]
+    users: Floats
     """Rows of users, one more than there are names of users."""
-    jobs: NDArray[np.float64]
-    specs: NDArray[np.float64]
-    summaries: NDArray[np.float64]
+    jobs: Floats
+    specs: Floats
+    summaries: Floats
     """Rows of slots, up to the last in use."""
 
 
@@ -128,7 +127,7 @@ class SteppedPredictor(Predictor):
 
     def compiled(
         self,
-        specs: NDArray[np.float64],
+        specs: Floats,
         features: tuple[str, ...] = (),  # noqa: ARG002 - for predictors that use them
     ) -> tuple[PredictorSteps, PredictorState]:
         """Steps and fresh state for a compiled replay.
@@ -290,9 +289,7 @@ class SteppedPredictor(Predictor):
             self._one[0] = slot
             self._take_all(step, self._one, now, runtime)
 
-    def _take_all(
-        self, step: Step, slots: NDArray[np.int64], now: float, runtime: float = math.nan
-    ) -> None:
+    def _take_all(self, step: Step, slots: Integers, now: float, runtime: float = math.nan) -> None:
         if self._places is None:
             self._places = Places(self._specs, *self._state, self._summaries)
         take_predictor_step(
@@ -333,7 +330,7 @@ class SteppedPredictor(Predictor):
         codes = self._codes[column]
         return codes.setdefault(name, len(codes))
 
-    def _codes_of(self, other: SteppedPredictor) -> NDArray[np.float64]:
+    def _codes_of(self, other: SteppedPredictor) -> Floats:
         """By column and code of another predictor the code here, made if there is none."""
         most = max(len(codes) for codes in other._codes.values())
         table = np.zeros((self._specs.shape[1], most + 1))
@@ -386,14 +383,14 @@ class RefreshingPredictor(SteppedPredictor):
         return [self._belief(slot) for slot in slots]
 
 
-def joined(blocks: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def joined(blocks: Sequence[Floats]) -> Floats:
     """Matrices of as many rows as one matrix of their summed columns."""
     columns = sum(block.shape[1] for block in blocks)
     flat = np.concatenate([block.reshape(-1) for block in blocks])
     return flat.reshape(len(blocks[0]), columns)
 
 
-def split(matrix: NDArray[np.float64], widths: Sequence[int]) -> list[NDArray[np.float64]]:
+def split(matrix: Floats, widths: Sequence[int]) -> list[Floats]:
     """The blocks of a matrix, as views."""
     rows = len(matrix)
     ends = rows * np.cumsum(widths)
@@ -401,17 +398,13 @@ def split(matrix: NDArray[np.float64], widths: Sequence[int]) -> list[NDArray[np
     return [part.reshape(rows, width) for part, width in zip(parts, widths, strict=True)]
 
 
-def selected(
-    matrix: NDArray[np.float64], rows: slice | Sequence[int], widths: Sequence[int]
-) -> NDArray[np.float64]:
+def selected(matrix: Floats, rows: slice | Sequence[int], widths: Sequence[int]) -> Floats:
     """Some rows of every block, copied."""
     which: Any = rows if isinstance(rows, slice) else np.asarray(rows, dtype=np.int64)
     return joined([block[which] for block in split(matrix, widths)])
 
 
-def lengthened(
-    matrix: NDArray[np.float64], rows: int, widths: Sequence[int]
-) -> NDArray[np.float64]:
+def lengthened(matrix: Floats, rows: int, widths: Sequence[int]) -> Floats:
     """Every block with rows of zeros behind its own, ``rows`` in all."""
     longer = np.zeros((rows, matrix.shape[1]))  # rows that nobody writes take no memory
     for block, target in zip(split(matrix, widths), split(longer, widths), strict=True):

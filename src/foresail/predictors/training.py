@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.kernels.columns import SUBMIT
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.errors import UnknownNameError
 from foresail.model.event import Outcome
 from foresail.model.protocols import Predictor, ProgressCallback
@@ -23,9 +23,9 @@ END: Final = 2
 class EventOrder(NamedTuple):
     """Events in order: the kind of each event, its job's slot, and when (seconds)."""
 
-    kind: NDArray[np.int64]
-    slot: NDArray[np.int64]
-    time: NDArray[np.float64]
+    kind: Integers
+    slot: Integers
+    time: Floats
 
 
 Learning = Literal["on_completion", "in_order"]
@@ -35,7 +35,7 @@ LEARNING: Final[tuple[Learning, ...]] = ("on_completion", "in_order")
 in the order of submission, as the study's analysis does (spec A-9)."""
 
 
-def order_of_events(workload: Workload, known: NDArray[np.bool_], learning: Learning) -> EventOrder:
+def order_of_events(workload: Workload, known: Booleans, learning: Learning) -> EventOrder:
     """The events of the jobs that are known.
 
     Parameters

@@ -9,7 +9,6 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.model.distribution import Floats
 from foresail.model.words import duration, number, percent
@@ -48,7 +47,7 @@ class AxisScale:
     """Smaller values are drawn here; None without a limit."""
     kind: str = field(default="number")
 
-    def drawn(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def drawn(self, values: Floats) -> Floats:
         """Values as they are drawn."""
         scaled = values / self.divisor
         return scaled if self.least is None else np.maximum(scaled, self.least)
@@ -61,7 +60,7 @@ class AxisScale:
 
 
 def scale_of(
-    label: str, kind: str, values: NDArray[np.float64], *, log: bool, longest: float = 0.0
+    label: str, kind: str, values: Floats, *, log: bool, longest: float = 0.0
 ) -> AxisScale:
     """The axis for some values: all finite ones that are drawn on it.
 
@@ -91,7 +90,7 @@ def scale_of(
     return AxisScale(shape, kind=kind)
 
 
-def _logarithmic(label: str, kind: str, values: NDArray[np.float64]) -> AxisScale:
+def _logarithmic(label: str, kind: str, values: Floats) -> AxisScale:
     positive = values[values > 0]
     low, high = (float(positive.min()), float(positive.max())) if positive.size else (1.0, 10.0)
     low, high = (low / 1.3, high * 1.3) if high / low < 1.7 else (low, high)

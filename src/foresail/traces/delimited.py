@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.kernels.compile import bare_kernel
+from foresail.model.distribution import Booleans, Integers
 from foresail.model.errors import InputError
 from foresail.model.registry import Example
 from foresail.traces.reading import LINE, Notes, PlainReader, Sample
@@ -27,10 +28,10 @@ class Records(NamedTuple):
     numbers of the line a record begins on, ``fields`` how many fields it has.
     """
 
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    lines: NDArray[np.int64]
-    fields: NDArray[np.int64]
+    starts: Integers
+    ends: Integers
+    lines: Integers
+    fields: Integers
 
 
 @bare_kernel
@@ -51,10 +52,10 @@ def _split(
     text: NDArray[np.uint8],
     delimiter: int,
     quote: int,
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    lines: NDArray[np.int64],
-    fields: NDArray[np.int64],
+    starts: Integers,
+    ends: Integers,
+    lines: Integers,
+    fields: Integers,
 ) -> int:
     records = 0
     line = 0
@@ -281,7 +282,7 @@ def _chunk(
     return table.select(chosen).with_columns(empty_is_null).with_columns(lines)
 
 
-def _pieces(text: bytes, records: Records, good: NDArray[np.bool_], delimiter: str) -> list[bytes]:
+def _pieces(text: bytes, records: Records, good: Booleans, delimiter: str) -> list[bytes]:
     """The texts of the good records."""
     slices = zip(records.starts[good].tolist(), records.ends[good].tolist(), strict=True)
     if delimiter != " ":
@@ -294,11 +295,11 @@ def _pieces(text: bytes, records: Records, good: NDArray[np.bool_], delimiter: s
 def _well_quoted(
     pieces: list[bytes],
     records: Records,
-    good: NDArray[np.bool_],
+    good: Booleans,
     delimiter: str,
     line: int,
     notes: Notes,
-) -> tuple[list[bytes], NDArray[np.bool_]]:
+) -> tuple[list[bytes], Booleans]:
     """The good records without those whose quotes do not match, which are dropped and counted."""
     fields = _fields(delimiter)
     rows = np.flatnonzero(good)

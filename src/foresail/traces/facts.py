@@ -8,10 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail import __version__
-from foresail.model.distribution import Floats
+from foresail.model.distribution import Floats, Integers
 from foresail.traces import schema
 from foresail.traces.workload import Oddity, Workload
 
@@ -42,7 +41,7 @@ def in_window(submit_seconds: pl.Series) -> pl.Series:
 
 
 def offered_load(
-    width: Floats | NDArray[np.int64], runtime_seconds: Floats, capacity: float, seconds: float
+    width: Floats | Integers, runtime_seconds: Floats, capacity: float, seconds: float
 ) -> float:
     """Work of all jobs over what the machine can do in that time (3Sigma section 6.3).
 

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import InputError, UnknownNameError
@@ -64,7 +63,7 @@ _VALUE: Final = "__value__"
 _SECONDS: Final = pl.col("end_seconds") - pl.col("start_seconds")
 
 
-def quantity(workload: Workload, name: str) -> NDArray[np.float64]:
+def quantity(workload: Workload, name: str) -> Floats:
     """A value per job, shape (jobs,), nan where the workload does not know it.
 
     ``cpu`` and ``memory`` are averages over the tasks' measured time, ``cpu_time`` and

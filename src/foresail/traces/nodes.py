@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster, NamedPartitions, Node, Partition, Resources, names_in
+from foresail.model.distribution import Floats
 from foresail.model.documents import csv_rows, text_of
 from foresail.model.errors import InputError
 from foresail.model.event import NodeAdded, NodeChange, NodeChanged, NodeRemoved
@@ -186,7 +186,7 @@ _FILTERS = "--filter replayable --filter"
 """Filters that are asked for stand in place of the usual one."""
 
 
-def shares_of_nodes(workload: Workload) -> Mapping[str, NDArray[np.float64]]:
+def shares_of_nodes(workload: Workload) -> Mapping[str, Floats]:
     """Return the share that each job asks for of all that the nodes have, by resource.
 
     Shape (jobs,) each; by column of the nodes table, and empty where there is no such table.

@@ -16,8 +16,8 @@ from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from foresail.model.distribution import Integers
 from foresail.model.errors import InputError
 from foresail.model.registry import Entry, NoParameters, entries, find
 from foresail.traces import schema
@@ -548,14 +548,14 @@ def give_unique_ids(chunks: Chunks, notes: Notes) -> None:
         chunks.change(partial(_renamed, used_before=used_before, notes=notes))
 
 
-def _used_again(chunks: Chunks, used_before: NDArray[np.int64]) -> Iterator[pl.Series]:
+def _used_again(chunks: Chunks, used_before: Integers) -> Iterator[pl.Series]:
     first = 0
     for ids in chunks.ids():
         yield ids.filter(used_before[first : first + ids.len()] > 0)
         first += ids.len()
 
 
-def occurrences(ids: Iterable[pl.Series]) -> NDArray[np.int64] | None:
+def occurrences(ids: Iterable[pl.Series]) -> Integers | None:
     """Count how often each row's id was used before that row; None if every id is used once.
 
     ``ids`` are the id columns of all chunks. Takes a few words a row: ids are compared by hash.
@@ -573,7 +573,7 @@ def occurrences(ids: Iterable[pl.Series]) -> NDArray[np.int64] | None:
 
 
 def _renamed(
-    chunk: pl.DataFrame, first_row: int, used_before: NDArray[np.int64], notes: Notes
+    chunk: pl.DataFrame, first_row: int, used_before: Integers, notes: Notes
 ) -> pl.DataFrame:
     """The chunk with ``#2``, ``#3`` ... behind ids that earlier rows used already."""
     used_before = used_before[first_row : first_row + chunk.height]

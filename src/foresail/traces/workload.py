@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.kernels import columns
 from foresail.model.cluster import Resources
+from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import InputError
 from foresail.model.job import DeadlineValue, Job, Stage
 from foresail.model.preference import PlacementOption, Preference
@@ -180,17 +180,17 @@ class Workload:
         return replace(self, meta=replace(self.meta, **changes))
 
     @cached_property
-    def cpus(self) -> NDArray[np.float64]:
+    def cpus(self) -> Floats:
         """Cpus each job holds: tasks x cpus per task."""
         return (self.jobs["tasks"] * self.jobs["cpus_per_task"]).to_numpy().astype(np.float64)
 
     @cached_property
-    def runtime_seconds(self) -> NDArray[np.float64]:
+    def runtime_seconds(self) -> Floats:
         """The truth: real runtimes. Only simulators and oracles may ask."""
         return self.jobs["runtime_seconds"].to_numpy().astype(np.float64)
 
     @cached_property
-    def specs(self) -> NDArray[np.float64]:
+    def specs(self) -> Floats:
         """Specification rows for kernels: (jobs, SPEC_COLUMNS + features); see ``columns``."""
         names = self.feature_names
         specs = np.empty((len(self), columns.SPEC_COLUMNS + len(names)))
@@ -207,7 +207,7 @@ class Workload:
         return specs
 
     @cached_property
-    def kinds(self) -> NDArray[np.int64]:
+    def kinds(self) -> Integers:
         """Codes from 0 on: jobs of one code have the same user and the same requested time."""
         same = pl.struct("user", "requested_seconds").rank("dense")
         return self.jobs.select(same.cast(pl.Int64) - 1).to_series().to_numpy(writable=True)
@@ -282,7 +282,7 @@ _FEATURES: Final = len(_SPECIFIED)
 _NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def _codes(column: pl.Series) -> NDArray[np.float64]:
+def _codes(column: pl.Series) -> Floats:
     """Codes in order of first appearance; -1 for null."""
     distinct = column.drop_nulls().unique(maintain_order=True)
     codes = pl.DataFrame({"name": distinct, "code": np.arange(distinct.len(), dtype=np.float64)})

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.analysis import columns
 from foresail.analysis.columns import (
@@ -26,7 +25,7 @@ from foresail.analysis.columns import (
     variation,
 )
 from foresail.analysis.finding import Answer, Plot, study
-from foresail.model.distribution import Floats
+from foresail.model.distribution import Floats, Integers
 from foresail.model.registry import register
 from foresail.model.words import count, duration, number, percent
 from foresail.traces.workload import Workload
@@ -36,7 +35,7 @@ _SWITCH: Final = 1.0
 """Below it the alternating series needs many terms and the transformed one few."""
 
 
-def distance_to_exponential(gaps: NDArray[np.float64]) -> float:
+def distance_to_exponential(gaps: Floats) -> float:
     """Largest distance between the gaps' distribution and the exponential one of the same mean.
 
     D = max over the sorted gaps of max(i/n - F, F - (i-1)/n) (spec section 10, W7; golden value
@@ -131,7 +130,7 @@ def interarrivals(workload: Workload) -> Answer | str:
     )
 
 
-def _resolution(gaps: NDArray[np.float64]) -> float:
+def _resolution(gaps: Floats) -> float:
     """Seconds that all gaps are multiples of: 0 unless they are whole, 1 where they are too few."""
     if not (gaps == np.floor(gaps)).all():
         return 0.0
@@ -302,14 +301,12 @@ def _largest(table: pl.DataFrame, column: str, what: str) -> str:
     return f"Jobs submitted at {hour} h have most {what}: {number(float(mean[hour]))} in the mean."
 
 
-def _means(
-    hour: NDArray[np.int64], values: NDArray[np.float64], jobs: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _means(hour: Integers, values: Floats, jobs: Integers) -> Floats:
     sums = np.bincount(hour, weights=values, minlength=HOURS)
     return np.asarray(np.divide(sums, jobs, out=np.full(HOURS, np.nan), where=jobs > 0))
 
 
-def _correlation(left: NDArray[np.float64], right: NDArray[np.float64]) -> float | None:
+def _correlation(left: Floats, right: Floats) -> float | None:
     if left.size < 2 or left.std() == 0 or right.std() == 0:
         return None
     return float(np.corrcoef(left, right)[0, 1])
@@ -411,9 +408,7 @@ def representative_months(workload: Workload) -> Answer | str:
     )
 
 
-def _ratios(
-    values: NDArray[np.float64], window: NDArray[np.int64], windows: int
-) -> NDArray[np.float64] | None:
+def _ratios(values: Floats, window: Integers, windows: int) -> Floats | None:
     """Mean of each window over the mean of all; NaN for an empty one, None if there is no mean."""
     usable = np.isfinite(values)
     whole = float(values[usable].mean()) if usable.any() else 0.0

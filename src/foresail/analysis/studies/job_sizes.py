@@ -6,7 +6,6 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.analysis import columns
 from foresail.analysis.columns import (
@@ -21,6 +20,7 @@ from foresail.analysis.columns import (
     variation,
 )
 from foresail.analysis.finding import Answer, Plot, study
+from foresail.model.distribution import Floats, Integers
 from foresail.model.registry import register
 from foresail.model.words import count, duration, number, percent, signed
 from foresail.traces.workload import Workload
@@ -82,7 +82,7 @@ def job_sizes(workload: Workload) -> Answer | str:
     return Answer(verdict, scalars, tables, tuple(plots), _true_notes(notes))
 
 
-def _memory(workload: Workload) -> NDArray[np.float64]:
+def _memory(workload: Workload) -> Floats:
     return known(columns.memory_bytes(workload)) / _GIBIBYTE
 
 
@@ -366,7 +366,7 @@ def success_by_cpu_hours(workload: Workload) -> Answer | str:
     return Answer(verdict, scalars, {"decades": table}, (plot,), (DEFINITION, note))
 
 
-def _decades(hours: NDArray[np.float64]) -> NDArray[np.int64]:
+def _decades(hours: Floats) -> Integers:
     """Exponent of the decade's lower end; the first one takes all that is smaller."""
     least = 10.0**_LEAST_DECADE
     powers = np.floor(np.log10(np.maximum(hours, least)) + 1e-12).astype(np.int64)

@@ -6,7 +6,6 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.analysis import columns
 from foresail.analysis.finding import Answer, Plot, study
@@ -172,9 +171,7 @@ def _left_out(jobs: int) -> str:
     return f"{count(jobs, 'job')} that did not run, or lack a start, left out."
 
 
-def _steps(
-    start: NDArray[np.float64], end: NDArray[np.float64], cpus: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _steps(start: Floats, end: Floats, cpus: Floats) -> tuple[Floats, Floats, Floats]:
     """Instants, cpus held from each of them on, and cpu-seconds done by each."""
     times, place = np.unique(np.concatenate((start, end)), return_inverse=True)
     change = np.bincount(place, weights=np.concatenate((cpus, -cpus)))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
-import typer
-
-from foresail.cli.log_options import LogOptions
+from foresail.cli.log_options import LogOptions, LogPath
 from foresail.cli.progress import doing
 from foresail.cli.renting_options import (
     STANDARD_FILTERS,
@@ -25,7 +23,7 @@ _REPEATS: Final = ("daily", "weekly")
 
 
 def command(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="A job log, or a workload folder.")],
+    log: LogPath,
     intensity: Path,
     patience: list[str] | None = None,
     runtimes: str = "recent",

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.advising.question import Market, WaitingRule
 from foresail.cloud.over_time import block_seconds
@@ -25,7 +24,7 @@ from foresail.cloud.waiting.simulating import (
     simulate,
     waiting_policy,
 )
-from foresail.model.distribution import Floats
+from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import InputError
 
 _HOUR: Final = 3600.0
@@ -49,7 +48,7 @@ class Demand:
     """Money for an hour of each job's machine on demand."""
     believed_seconds: Floats
     """Runtimes as they were believed at submission."""
-    block: NDArray[np.int64]
+    block: Integers
     """Of each job; block lengths in hours, and jobs and money for renting all in each."""
     block_hours: Floats
     block_jobs: Floats
@@ -139,7 +138,7 @@ def demand_of(
     )
 
 
-def _sums(block: NDArray[np.int64], values: Floats, blocks: int) -> Floats:
+def _sums(block: Integers, values: Floats, blocks: int) -> Floats:
     return np.bincount(block, values, blocks).astype(np.float64, copy=False)
 
 

@@ -13,7 +13,7 @@ from foresail.cloud.over_time import require_within_horizon
 from foresail.cloud.prices import GIB
 from foresail.cloud.purchasing.stacked_demand import Stacks, segment_counts, stack_jobs
 from foresail.cloud.purchasing.terms import PurchaseTerms, TransientTerms
-from foresail.model.distribution import Booleans, Floats
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
 
@@ -101,13 +101,13 @@ Extension = Literal["refuse", "repeat"]
 class BoughtJobs:
     """Jobs as a buyer sees them, by start; arrays have shape (jobs,)."""
 
-    row: NDArray[np.int64]
+    row: Integers
     """Row in the workload's jobs table."""
     start_hours: Floats
     """From the first start of any."""
     hours: Floats
     """Runtimes."""
-    tasks: NDArray[np.int64]
+    tasks: Integers
     """Pieces that may be on different machines."""
     cores_per_task: Floats
     gib_per_task: Floats
@@ -151,7 +151,7 @@ class BoughtJobs:
             first_hour_of_week=(self.first_hour_of_week + begin_hours) % 168.0,
         )
 
-    def only(self, kept: NDArray[np.bool_]) -> BoughtJobs:
+    def only(self, kept: Booleans) -> BoughtJobs:
         """Some of the jobs; ``kept`` has shape (jobs,)."""
         return replace(
             self,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from foresail.cloud.prices import InstanceType, PriceCatalogue
 from foresail.cloud.purchasing.demand import GIB_PER_CORE, BoughtJobs
-from foresail.model.distribution import Floats
+from foresail.model.distribution import Booleans, Floats, Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +31,7 @@ class MachineSizes:
         cores, gib, gpus = np.array([(e.cores, e.memory_gib, e.gpus) for e in kinds]).T.copy()
         return cls(kinds, cores, gib, gpus, np.array([*per_hour]))
 
-    def only(self, kept: NDArray[np.bool_]) -> MachineSizes:
+    def only(self, kept: Booleans) -> MachineSizes:
         """Some of the types."""
         types = (each for each, keep in zip(self.types, kept, strict=True) if keep)
         return MachineSizes.from_types(types, self.per_hour[kept])
@@ -45,7 +45,7 @@ def sizes_of(catalogue: PriceCatalogue) -> MachineSizes:
     )
 
 
-def tasks_together(jobs: BoughtJobs, sizes: MachineSizes) -> NDArray[np.int64]:
+def tasks_together(jobs: BoughtJobs, sizes: MachineSizes) -> Integers:
     """Count the tasks of each job that some machine holds together, all at most; shape (jobs,)."""
     kinds, kind = distinct_rows(jobs.cores_per_task, jobs.gib_per_task, jobs.gpus_per_task)
     held = np.minimum(sizes.cores / kinds[:, :1], sizes.gib / kinds[:, 1:2])

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from foresail.cloud.purchasing.demand import (
     HOURS_PER_MONTH,
@@ -42,7 +42,7 @@ from foresail.cloud.purchasing.stacked_demand import (
     value_by_slot,
 )
 from foresail.cloud.purchasing.terms import PurchaseTerms, YearFinder, YearSchedule
-from foresail.model.distribution import Floats
+from foresail.model.distribution import Floats, Integers
 
 
 def unit_cost(used_share: ArrayLike, tiers: tuple[float, ...]) -> Floats:
@@ -209,7 +209,7 @@ def _uncommitted(
     demand: PricedDemand,
     terms: PurchaseTerms,
     covered: Floats,
-    month: NDArray[np.int64],
+    month: Integers,
     on_demand_price: float,
 ) -> list[Row]:
     """Option, used and idle hours and cost by slot, of the units that commitments leave over.

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.compile import bare_kernel, merged_part
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from foresail.model.distribution import Floats, Integers
 
 
 class Stacks(NamedTuple):

@@ -9,11 +9,10 @@ from functools import partial
 from typing import Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.histories import Lifetimes, MarketHistory, lifetimes, mean_price_while_up
 from foresail.cloud.prices import Offer, PriceCatalogue
-from foresail.model.distribution import Floats
+from foresail.model.distribution import Booleans, Floats
 from foresail.model.errors import InputError, UnknownNameError, require
 
 
@@ -124,7 +123,7 @@ class YearSchedule(Protocol):
     """Hours of a year that are committed to, of one level of demand."""
 
     @property
-    def held(self) -> NDArray[np.bool_]:
+    def held(self) -> Booleans:
         """Slots of the year that it holds; shape (slots,)."""
 
     @property

@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.transient.offers import Offers
 from foresail.kernels.compile import bare_kernel, part
+from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import InputError
 
 
-def capacity_masses(
-    units: NDArray[np.int64], up: NDArray[np.float64], needed: int
-) -> NDArray[np.float64]:
+def capacity_masses(units: Integers, up: Floats, needed: int) -> Floats:
     """Probability of every capacity: the coefficients of the availability polynomial.
 
     Each group's factor has two terms, so that multiplying by it is one pass over the array; and as
@@ -43,9 +41,7 @@ def capacity_masses(
 
 
 @bare_kernel
-def _add_groups(
-    units: NDArray[np.int64], up: NDArray[np.float64], masses: NDArray[np.float64]
-) -> None:
+def _add_groups(units: Integers, up: Floats, masses: Floats) -> None:
     """Add groups to the probabilities of capacities; changed in place."""
     needed = masses.size - 1
     reached = 0
@@ -62,12 +58,12 @@ def _add_groups(
 
 
 def shortfall_after(
-    units: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    up: NDArray[np.float64],
+    units: Integers,
+    counts: Integers,
+    up: Floats,
     needed: int,
     change: int,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Probability to have less than is needed once one type's machines were more, or fewer.
 
     For all types at once: what the others make up is the product of those before (kept) and those
@@ -101,19 +97,19 @@ def shortfall_after(
     _fill_shortfalls(held[members], changed[members], up[members], before, behind, shorts)
     total = np.cumsum(before[-1])
     lower = np.where(changed < needed, total[np.maximum(needed - 1 - changed, 0)], 0.0)
-    short: NDArray[np.float64] = (1.0 - up) * total[-1] + up * lower
+    short: Floats = (1.0 - up) * total[-1] + up * lower
     short[members] = shorts
     return short
 
 
 @bare_kernel
 def _fill_shortfalls(
-    held: NDArray[np.int64],
-    changed: NDArray[np.int64],
-    up: NDArray[np.float64],
-    before: NDArray[np.float64],
-    behind: NDArray[np.float64],
-    shorts: NDArray[np.float64],
+    held: Integers,
+    changed: Integers,
+    up: Floats,
+    before: Floats,
+    behind: Floats,
+    shorts: Floats,
 ) -> None:
     """Fill the odds to be short of what is needed after the change of each type that is held.
 
@@ -140,7 +136,7 @@ def _fill_shortfalls(
 
 
 @part
-def _odds_below(masses: NDArray[np.float64], reached: NDArray[np.float64], units: int) -> float:
+def _odds_below(masses: Floats, reached: Floats, units: int) -> float:
     """Odds of a sum below so many units: of one capacity, and of one with cumulative odds."""
     odds = 0.0
     for k in range(units):
@@ -149,7 +145,7 @@ def _odds_below(masses: NDArray[np.float64], reached: NDArray[np.float64], units
 
 
 @part
-def _multiply(masses: NDArray[np.float64], step: int, up: float, last: int) -> None:
+def _multiply(masses: Floats, step: int, up: float, last: int) -> None:
     """Multiply by a group's factor in place, for capacities up to ``last``."""
     for k in range(last, step - 1, -1):
         masses[k] = (1.0 - up) * masses[k] + up * masses[k - step]
@@ -157,9 +153,7 @@ def _multiply(masses: NDArray[np.float64], step: int, up: float, last: int) -> N
         masses[k] *= 1.0 - up
 
 
-def capacity_distribution(
-    offers: Offers, counts: NDArray[np.int64], needed: int
-) -> NDArray[np.float64]:
+def capacity_distribution(offers: Offers, counts: Integers, needed: int) -> Floats:
     """Probability of every capacity of a pool (spec 2.2, equations 3.1 and 3.2).
 
     ``counts`` are machines of each type, shape (types,). ``needed`` is a capacity in grains of the
@@ -176,7 +170,7 @@ def capacity_distribution(
     return np.asarray(offers.weights @ np.stack(masses))
 
 
-def shortfall(offers: Offers, counts: NDArray[np.int64], needed: int) -> float:
+def shortfall(offers: Offers, counts: Integers, needed: int) -> float:
     """Probability that a pool has less than is needed: 1 − availability, with all its digits.
 
     Arguments as for ``capacity_distribution``.
@@ -210,7 +204,7 @@ def best_shortfall(offers: Offers) -> float:
     return float(offers.weights @ np.prod(1.0 - offers.up, axis=1))
 
 
-def counted(offers: Offers, counts: Sequence[int]) -> NDArray[np.int64]:
+def counted(offers: Offers, counts: Sequence[int]) -> Integers:
     """Machines of each type as an array, checked."""
     array = np.asarray(counts, dtype=np.int64)
     if array.shape != (len(offers.types),) or np.any(array < 0):

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.histories import JointHistory
 from foresail.cloud.transient.offers import MachineKind, Offers, TransientType, fitted_shocks
 from foresail.cloud.transient.plan import CapacityPlan, rented_of
 from foresail.cloud.transient.planning import UnreachableError
+from foresail.model.distribution import Booleans, Floats
 from foresail.model.errors import InputError
 
 _HOUR: Final = 3600.0
@@ -132,7 +132,7 @@ def _require_markets(history: JointHistory, planned: CapacityPlan) -> None:
             )
 
 
-def has_capacity(history: JointHistory, planned: CapacityPlan) -> NDArray[np.bool_]:
+def has_capacity(history: JointHistory, planned: CapacityPlan) -> Booleans:
     """Say when a plan's machines had its capacity, shape (intervals,)."""
     capacity = history.up @ _capacities(history, planned)
     return np.asarray(capacity >= planned.capacity * (1.0 - 1e-12))
@@ -196,7 +196,7 @@ def mean_availability(found: Sequence[Realised]) -> float:
 
 def shuffled_availability(
     history: JointHistory, planned: CapacityPlan, *, draws: int, random: np.random.Generator
-) -> NDArray[np.float64]:
+) -> Floats:
     """Availability that the plan would have had if the markets had not moved together.
 
     Each market's history is turned by a time of its own, which keeps how often and how long it was
@@ -229,7 +229,7 @@ def shuffled_availability(
     return found
 
 
-def _capacities(history: JointHistory, planned: CapacityPlan) -> NDArray[np.float64]:
+def _capacities(history: JointHistory, planned: CapacityPlan) -> Floats:
     """Capacity that a plan rents of each type of a history; shape (types,)."""
     _require_markets(history, planned)
     capacity = {each.type.name: each.capacity for each in planned.rented}

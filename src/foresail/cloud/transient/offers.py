@@ -9,10 +9,10 @@ from functools import cached_property, reduce
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.histories import JointHistory
 from foresail.cloud.prices import checked_price
+from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import InputError
 
 _MOST_ROUNDS: Final = 500
@@ -32,9 +32,9 @@ class CommonShocks:
 
     names: tuple[str, ...]
     """Of the types."""
-    weights: NDArray[np.float64]
+    weights: Floats
     """Shape (states,): 0 or more, sum 1."""
-    up: NDArray[np.float64]
+    up: Floats
     """Shape (states, types): probabilities."""
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ def _doubted(shocks: CommonShocks, hours: float, doubt_hours: float) -> CommonSh
 
 
 def _fit(
-    names: tuple[str, ...], seen: NDArray[np.float64], hours: NDArray[np.float64], states: int
+    names: tuple[str, ...], seen: Floats, hours: Floats, states: int
 ) -> tuple[CommonShocks, float]:
     """Shocks, and Schwarz's criterion (smaller is better).
 
@@ -108,7 +108,7 @@ def _fit(
     return shocks, parameters * math.log(max(hours.sum(), 2.0)) - 2.0 * likelihood
 
 
-def _log_odds(seen: NDArray[np.float64], up: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_odds(seen: Floats, up: Floats) -> Floats:
     """Log-probability of each pattern (rows) in each state (columns)."""
     log_up = np.log(np.maximum(up, 1e-300))
     log_down = np.log(np.maximum(1.0 - up, 1e-300))
@@ -221,22 +221,22 @@ class Offers:
         return reduce(_common_grain, (Fraction(repr(float(e.capacity))) for e in self.types))
 
     @cached_property
-    def units(self) -> NDArray[np.int64]:
+    def units(self) -> Integers:
         """Shape (types,): capacity of a machine, in grains."""
         return np.array([int(Fraction(repr(float(e.capacity))) / self.grain) for e in self.types])
 
     @cached_property
-    def prices(self) -> NDArray[np.float64]:
+    def prices(self) -> Floats:
         """Shape (types,): price per hour of a machine."""
         return np.array([each.price_per_hour for each in self.types])
 
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """Shape (states,): probability of each state of the markets; one if types are apart."""
         return np.ones(1) if self.shocks is None else self.shocks.weights
 
     @cached_property
-    def up(self) -> NDArray[np.float64]:
+    def up(self) -> Floats:
         """Shape (states, types): probability that a type is up, in each state."""
         if self.shocks is not None:
             return self.shocks.up

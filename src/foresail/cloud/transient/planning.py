@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.transient.availability import (
     allowed_shortfall,
@@ -333,7 +332,7 @@ def availability_text(short: float) -> str:
     return f"{1.0 - short:.{digits}f}" if digits <= _MOST_DIGITS else f"all but {short:.2g}"
 
 
-def _everything(offers: Offers, needed: int) -> NDArray[np.int64]:
+def _everything(offers: Offers, needed: int) -> Integers:
     """Every type by itself enough: the dearest pool, and one that is surely available enough."""
     return np.ceil(needed / offers.units).astype(np.int64)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from foresail.cloud.prices_reading import Reference, Row, table_rows
 from foresail.cloud.waiting.jobs import TraceJobs, writable
@@ -22,7 +22,7 @@ from foresail.model.errors import InputError, require_positive
 
 
 @part
-def emitted_by(intensity: NDArray[np.float64], sums: NDArray[np.float64], steps: float) -> float:
+def emitted_by(intensity: Floats, sums: Floats, steps: float) -> float:
     """Intensity summed over the time from 0, which is counted in steps; it repeats at its end.
 
     ``sums[i]`` is the sum of the first ``i`` steps.
@@ -36,11 +36,11 @@ def emitted_by(intensity: NDArray[np.float64], sums: NDArray[np.float64], steps:
 
 @unlocked_kernel
 def emitted_between(
-    intensity: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    start: NDArray[np.float64],
-    end: NDArray[np.float64],
-    emitted: NDArray[np.float64],
+    intensity: Floats,
+    sums: Floats,
+    start: Floats,
+    end: Floats,
+    emitted: Floats,
 ) -> None:
     """Fill in ``emitted``: intensity summed from each start to its end (in steps)."""
     for run in range(start.size):
@@ -50,10 +50,10 @@ def emitted_between(
 
 @part
 def mean_emission(
-    intensity: NDArray[np.float64],
-    sums: NDArray[np.float64],
+    intensity: Floats,
+    sums: Floats,
     start: float,
-    runtimes: NDArray[np.float64],
+    runtimes: Floats,
 ) -> float:
     """Emission of a run from ``start``, averaged over equally likely runtimes (all in steps)."""
     before = emitted_by(intensity, sums, start)
@@ -65,13 +65,13 @@ def mean_emission(
 
 @unlocked_kernel
 def greenest_starts(
-    intensity: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    submit: NDArray[np.float64],
-    runtimes: NDArray[np.float64],
-    patience: NDArray[np.float64],
-    delay_value: NDArray[np.float64],
-    start: NDArray[np.float64],
+    intensity: Floats,
+    sums: Floats,
+    submit: Floats,
+    runtimes: Floats,
+    patience: Floats,
+    delay_value: Floats,
+    start: Floats,
 ) -> None:
     """Fill in ``start``: least emission plus ``delay_value`` a step of delay (times in steps).
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from foresail.cloud.prices import PriceCatalogue
-from foresail.model.distribution import Floats
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.errors import InputError, require_at_least
 from foresail.traces.workload import Workload
 
@@ -29,12 +29,12 @@ _MOST_MACHINES: Final = 10_000_000
 class Requests(NamedTuple):
     """The distinct requests of a trace, by cores, memory and gpus, and which one each job has."""
 
-    cores: NDArray[np.int64]
+    cores: Integers
     memory_bytes: Floats
     gpus: Floats
     of_job: NDArray[np.int32]
 
-    def within(self, cores: int, memory_bytes: float, gpus: float) -> NDArray[np.bool_]:
+    def within(self, cores: int, memory_bytes: float, gpus: float) -> Booleans:
         """Select the requests that ask for no more than that."""
         return (self.cores <= cores) & (self.memory_bytes <= memory_bytes) & (self.gpus <= gpus)
 
@@ -51,7 +51,7 @@ class TraceJobs:
     submit_seconds: Floats
     runtime_seconds: Floats
     """From the workload's origin; how long each really runs."""
-    cores: NDArray[np.int64]
+    cores: Integers
     """Whole cores that each asks for, 1 or more."""
     memory_bytes: Floats | None = None
     gpus: Floats | None = None
@@ -97,7 +97,7 @@ class TraceJobs:
             gpus if gpus is not None and gpus.any() else None,
         )
 
-    def among(self, rows: slice | NDArray[np.bool_]) -> TraceJobs:
+    def among(self, rows: slice | Booleans) -> TraceJobs:
         """Some of the jobs."""
         return replace(
             self,
@@ -202,7 +202,7 @@ class FixedMachines:
         by_cores = jobs.core_seconds / self.cores
         return max(by_cores, jobs.gpu_seconds / self.gpus) if self.gpus else by_cores
 
-    def holds(self, requests: Requests) -> NDArray[np.bool_]:
+    def holds(self, requests: Requests) -> Booleans:
         """Select the requests that fit an idle machine."""
         return requests.within(self.cores, self.memory_bytes, self.gpus)
 
@@ -295,7 +295,7 @@ def _of_all_tasks(workload: Workload, column: str) -> Floats | None:
     return total
 
 
-def _distinct(values: Floats | None, count: int) -> tuple[Floats, NDArray[np.int64]]:
+def _distinct(values: Floats | None, count: int) -> tuple[Floats, Integers]:
     """Distinct values, ascending, and their places; only 0 where there are none."""
     if values is None:
         return np.zeros(1), np.zeros(count, np.int64)
@@ -303,7 +303,7 @@ def _distinct(values: Floats | None, count: int) -> tuple[Floats, NDArray[np.int
     return distinct, places
 
 
-def _coded(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _coded(values: Integers) -> tuple[Integers, Integers]:
     """Distinct values, ascending, and their places; by counting, where there are few."""
     most = int(values.max(initial=0))
     if most > 4 * values.size + 1024:

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.cloud.waiting.kernels.waiting import EXPIRED, FIXED
 from foresail.cloud.waiting.kernels.waiting_choice import WaitModel, without_trees
 from foresail.cloud.waiting.simulating import Simulated, WaitingPolicy
-from foresail.model.distribution import Floats
+from foresail.model.distribution import Booleans, Floats
 from foresail.model.errors import InputError
 
 _BEYOND: Final = 1.5
@@ -27,7 +26,7 @@ class WaitRows(NamedTuple):
 
     features: Floats
     wait_seconds: Floats
-    cut: NDArray[np.bool_]
+    cut: Booleans
 
 
 def wait_rows(simulated: Simulated, policy: WaitingPolicy) -> WaitRows:

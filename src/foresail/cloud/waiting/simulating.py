@@ -39,7 +39,7 @@ from foresail.cloud.waiting.kernels.waiting_choice import (
     without_trees,
 )
 from foresail.cloud.waiting.kernels.waiting_plan import MachinePlan, empty_plan
-from foresail.model.distribution import Floats
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.errors import InputError, UnknownNameError, require
 from foresail.model.registry import todays_name
 
@@ -123,9 +123,9 @@ class Foresight:
     plan of all that waits is extended job by job, from the true runtimes; jobs are not tried then.
     """
 
-    missed: NDArray[np.bool_] | None = None
+    missed: Booleans | None = None
     """By job: it says nothing, and the wait times out."""
-    false_alarms: NDArray[np.bool_] | None = None
+    false_alarms: Booleans | None = None
     """By job: it says "too long" whatever is true."""
 
 
@@ -133,17 +133,17 @@ class Foresight:
 class Beliefs:
     """Beliefs of a policy about the jobs, beside their requests."""
 
-    runtime_seconds: NDArray[np.float64]
+    runtime_seconds: Floats
     """Estimate per job."""
-    waits: NDArray[np.float64] | WaitModel | Foresight | None = None
+    waits: Floats | WaitModel | Foresight | None = None
     """Where waits come from: seconds per job, a model of the cluster's state, an oracle, or
     nothing: then no job is believed to wait."""
-    delay_per_hour: NDArray[np.float64] | None = None
+    delay_per_hour: Floats | None = None
     """Money that an hour's delay of each job costs, or None: nothing."""
 
     @classmethod
     def true_runtimes(
-        cls, jobs: TraceJobs, waits: NDArray[np.float64] | WaitModel | Foresight | None = None
+        cls, jobs: TraceJobs, waits: Floats | WaitModel | Foresight | None = None
     ) -> Beliefs:
         """The oracle of runtimes."""
         return cls(jobs.runtime_seconds, waits)
@@ -161,7 +161,7 @@ class Simulated:
     """When its last run began."""
     place: NDArray[np.int8]
     """Where that was: the codes of ``foresail.cloud.waiting.kernels.waiting``."""
-    machine: NDArray[np.int64]
+    machine: Integers
     """The fixed machine, or -1."""
     features: Floats
     """The cluster's state (``cloud.waiting.kernels.wait_model``) at every ``features_every``-th

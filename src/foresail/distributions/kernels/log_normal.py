@@ -12,7 +12,6 @@ import math
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.kernels.columns import (
     BELIEF_COLUMNS,
@@ -23,7 +22,7 @@ from foresail.kernels.columns import (
     SLOWDOWN_BOUND_SECONDS,
     URGENCY,
 )
-from foresail.kernels.compile import bare_kernel, kernel, part
+from foresail.kernels.compile import Floats, bare_kernel, kernel, part
 
 _ROOT_TWO_PI: Final = math.sqrt(2.0 * math.pi)
 
@@ -45,9 +44,7 @@ def truncated_normal_quantile(mu: float, sigma: float, low: float, level: float)
     return max(mu + sigma * upper_quantile(above), low)
 
 
-def truncated_normal_quantiles(
-    mu: float, sigma: float, low: float, levels: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def truncated_normal_quantiles(mu: float, sigma: float, low: float, levels: Floats) -> Floats:
     """``truncated_normal_quantile`` at each of the levels (one dimension)."""
     values = np.empty(levels.size)
     _fill_quantiles(mu, sigma, low, levels, values)
@@ -55,16 +52,12 @@ def truncated_normal_quantiles(
 
 
 @bare_kernel
-def _fill_quantiles(
-    mu: float, sigma: float, low: float, levels: NDArray[np.float64], values: NDArray[np.float64]
-) -> None:
+def _fill_quantiles(mu: float, sigma: float, low: float, levels: Floats, values: Floats) -> None:
     for i in range(levels.size):
         values[i] = truncated_normal_quantile(mu, sigma, low, levels[i])
 
 
-def truncated_normal_survival(
-    values: NDArray[np.float64], mu: float, sigma: float, low: float
-) -> NDArray[np.float64]:
+def truncated_normal_survival(values: Floats, mu: float, sigma: float, low: float) -> Floats:
     """Probability to exceed each of the values (one dimension)."""
     survival = np.empty(values.size)
     _fill_survival(np.array(values), mu, sigma, low, survival)
@@ -72,9 +65,7 @@ def truncated_normal_survival(
 
 
 @bare_kernel
-def _fill_survival(
-    values: NDArray[np.float64], mu: float, sigma: float, low: float, survival: NDArray[np.float64]
-) -> None:
+def _fill_survival(values: Floats, mu: float, sigma: float, low: float, survival: Floats) -> None:
     left = upper_tail((low - mu) / sigma)
     for i in range(values.size):
         survival[i] = upper_tail((values[i] - mu) / sigma) / left if values[i] > low else 1.0
@@ -226,8 +217,8 @@ def log_normal_quantile(mu: float, sigma: float, cap: float, elapsed: float, lev
 
 @kernel
 def log_normal_quantiles(
-    mu: float, sigma: float, cap: float, elapsed: float, levels: NDArray[np.float64]
-) -> NDArray[np.float64]:
+    mu: float, sigma: float, cap: float, elapsed: float, levels: Floats
+) -> Floats:
     """``log_normal_quantile`` at each of the levels (one dimension)."""
     values = np.empty(levels.size)
     for i in range(levels.size):
@@ -262,8 +253,8 @@ def log_normal_urgency(mu: float, sigma: float, cap: float, elapsed: float) -> f
 
 @kernel
 def log_normal_survival(
-    values: NDArray[np.float64], mu: float, sigma: float, cap: float, elapsed: float
-) -> NDArray[np.float64]:
+    values: Floats, mu: float, sigma: float, cap: float, elapsed: float
+) -> Floats:
     """Probability to exceed each of the values (one dimension)."""
     left = log_normal_left(mu, sigma, elapsed)
     survival = np.empty(values.size)
@@ -278,9 +269,7 @@ def log_normal_survival(
 
 
 @bare_kernel
-def summarise_log_normal(
-    mu: float, sigma: float, cap: float, elapsed: float, row: NDArray[np.float64]
-) -> None:
+def summarise_log_normal(mu: float, sigma: float, cap: float, elapsed: float, row: Floats) -> None:
     """Fill a summary row (``foresail.kernels.columns``)."""
     row[PREDICTED] = log_normal_mean(mu, sigma, cap, elapsed)
     if elapsed > 0.0:
@@ -294,7 +283,7 @@ def summarise_log_normal(
 
 @bare_kernel
 def fill_log_normal_belief(
-    mu: float, sigma: float, cap: float, elapsed: float, row: NDArray[np.float64]
+    mu: float, sigma: float, cap: float, elapsed: float, row: Floats
 ) -> None:
     """Fill a belief row (``foresail.kernels.columns``).
 

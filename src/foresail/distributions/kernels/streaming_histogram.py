@@ -16,7 +16,6 @@ import math
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.distributions.kernels.survival_grid import PIECE_COLUMNS
 from foresail.kernels.columns import (
@@ -28,18 +27,18 @@ from foresail.kernels.columns import (
     SLOWDOWN_BOUND_SECONDS,
     URGENCY,
 )
-from foresail.kernels.compile import bare_kernel, kernel, part
+from foresail.kernels.compile import Floats, bare_kernel, kernel, part
 
 
 @bare_kernel
-def insert_all(row: NDArray[np.float64], values: NDArray[np.float64]) -> None:
+def insert_all(row: Floats, values: Floats) -> None:
     """Add the values to one histogram, in their order."""
     for value in values:
         insert(row, value, 1.0)
 
 
 @kernel
-def counts_up_to(row: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+def counts_up_to(row: Floats, values: Floats) -> Floats:
     """``count_up_to`` at each of the values (one dimension)."""
     counts = np.empty(values.size)
     for i in range(values.size):
@@ -48,7 +47,7 @@ def counts_up_to(row: NDArray[np.float64], values: NDArray[np.float64]) -> NDArr
 
 
 @kernel
-def values_at(row: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.float64]:
+def values_at(row: Floats, levels: Floats) -> Floats:
     """``value_at`` at each of the levels (one dimension)."""
     values = np.empty(levels.size)
     for i in range(levels.size):
@@ -57,7 +56,7 @@ def values_at(row: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[
 
 
 @kernel
-def histogram_pieces(row: NDArray[np.float64]) -> NDArray[np.float64]:
+def histogram_pieces(row: Floats) -> Floats:
     """Pieces (``distributions.kernels.pieces``) of the distribution of a histogram with a point."""
     used = int(row[USED])
     total = row[COUNT]
@@ -109,13 +108,13 @@ def histogram_columns(bins: int) -> int:
 
 
 @part
-def _rooms(row: NDArray[np.float64]) -> int:
+def _rooms(row: Floats) -> int:
     """For how many centroids the row has room: one more than it keeps."""
     return (row.size - CENTROIDS) // 2
 
 
 @bare_kernel
-def insert(row: NDArray[np.float64], value: float, amount: float) -> None:
+def insert(row: Floats, value: float, amount: float) -> None:
     """Add ``amount`` (above 0) points of one value, merging two bins where there are too many."""
     if row[USED] == 0.0:
         row[SMALLEST] = value
@@ -127,7 +126,7 @@ def insert(row: NDArray[np.float64], value: float, amount: float) -> None:
 
 
 @bare_kernel
-def merge(row: NDArray[np.float64], other: NDArray[np.float64], both: NDArray[np.float64]) -> None:
+def merge(row: Floats, other: Floats, both: Floats) -> None:
     """Add all of another histogram's bins at once; then merge down to the bins of this one.
 
     ``both`` is room to work in: the row of a histogram with the bins of both, or longer.
@@ -158,14 +157,14 @@ def merge(row: NDArray[np.float64], other: NDArray[np.float64], both: NDArray[np
 
 
 @part
-def _insert_bins(row: NDArray[np.float64], other: NDArray[np.float64]) -> None:
+def _insert_bins(row: Floats, other: Floats) -> None:
     """Add the bins of another row; there is room for them."""
     for i in range(int(other[USED])):
         _insert_bin(row, other[CENTROIDS + i], other[CENTROIDS + _rooms(other) + i])
 
 
 @part
-def _insert_bin(row: NDArray[np.float64], value: float, amount: float) -> None:
+def _insert_bin(row: Floats, value: float, amount: float) -> None:
     """Add a bin, or to the bin of exactly this value; merge two if all rooms are taken."""
     rooms = _rooms(row)
     counts = CENTROIDS + rooms
@@ -191,7 +190,7 @@ def _insert_bin(row: NDArray[np.float64], value: float, amount: float) -> None:
 
 
 @part
-def _merge_nearest(row: NDArray[np.float64]) -> None:
+def _merge_nearest(row: Floats) -> None:
     """Merge the two neighbouring bins with the smallest gap; of equal gaps, the lowest."""
     counts = CENTROIDS + _rooms(row)
     used = int(row[USED])
@@ -216,7 +215,7 @@ def _merge_nearest(row: NDArray[np.float64]) -> None:
 
 
 @part
-def _edge(row: NDArray[np.float64], i: int) -> tuple[float, float]:
+def _edge(row: Floats, i: int) -> tuple[float, float]:
     """Place and count of bin ``i``; -1 and the number of bins are the ends, without a count."""
     used = int(row[USED])
     if i < 0:
@@ -227,7 +226,7 @@ def _edge(row: NDArray[np.float64], i: int) -> tuple[float, float]:
 
 
 @bare_kernel
-def count_up_to(row: NDArray[np.float64], value: float) -> float:
+def count_up_to(row: Floats, value: float) -> float:
     """Estimated number of points at or below a value (``sum`` of the source)."""
     used = int(row[USED])
     if used == 0 or value < row[SMALLEST]:
@@ -257,7 +256,7 @@ def count_up_to(row: NDArray[np.float64], value: float) -> float:
 
 
 @bare_kernel
-def value_at(row: NDArray[np.float64], level: float) -> float:
+def value_at(row: Floats, level: float) -> float:
     """Smallest value that a share ``level`` of the points stays at or below; needs a point."""
     if level >= 1.0:
         return float(row[LARGEST])
@@ -306,7 +305,7 @@ def _mean_inverse(place: float, after: float, amount: float, next_amount: float)
 
 
 @part
-def _urgency(row: NDArray[np.float64]) -> float:
+def _urgency(row: Floats) -> float:
     """E[1 / max(T, bound)]."""
     bound = SLOWDOWN_BOUND_SECONDS
     used = int(row[USED])
@@ -337,7 +336,7 @@ def _urgency(row: NDArray[np.float64]) -> float:
 
 
 @bare_kernel
-def histogram_mean(row: NDArray[np.float64]) -> float:
+def histogram_mean(row: Floats) -> float:
     """Mean of the distribution; needs a point."""
     used = int(row[USED])
     counts = CENTROIDS + _rooms(row)
@@ -356,7 +355,7 @@ def histogram_mean(row: NDArray[np.float64]) -> float:
 
 
 @bare_kernel
-def summarise_histogram(row: NDArray[np.float64], summary: NDArray[np.float64]) -> None:
+def summarise_histogram(row: Floats, summary: Floats) -> None:
     """Fill a summary row (``foresail.kernels.columns``); needs a point."""
     summary[PREDICTED] = histogram_mean(row)
     for i in range(_QUANTILES):
@@ -365,7 +364,7 @@ def summarise_histogram(row: NDArray[np.float64], summary: NDArray[np.float64]) 
 
 
 @part
-def fill_histogram_belief(row: NDArray[np.float64], belief: NDArray[np.float64]) -> None:
+def fill_histogram_belief(row: Floats, belief: Floats) -> None:
     """Fill a belief row (``foresail.kernels.columns``); needs a point."""
     for i in range(BELIEF_COLUMNS):
         belief[i] = value_at(row, BELIEF_LEVELS[i])

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from foresail.kernels.columns import (
     PREDICTED,
     Q10,
@@ -19,14 +16,14 @@ from foresail.kernels.columns import (
     SLOWDOWN_BOUND_SECONDS,
     URGENCY,
 )
-from foresail.kernels.compile import bare_kernel, part
+from foresail.kernels.compile import Floats, bare_kernel, part
 from foresail.kernels.waiting_jobs import first_not_below
 
 _QUANTILES = len(QUANTILE_LEVELS)
 
 
 @bare_kernel
-def summarise_point(value: float, row: NDArray[np.float64]) -> None:
+def summarise_point(value: float, row: Floats) -> None:
     """Fill a summary row for a belief in one number (seconds)."""
     row[PREDICTED] = value
     for i in range(_QUANTILES):
@@ -35,9 +32,7 @@ def summarise_point(value: float, row: NDArray[np.float64]) -> None:
 
 
 @bare_kernel
-def piecewise_quantile(
-    levels: NDArray[np.float64], values: NDArray[np.float64], level: float
-) -> float:
+def piecewise_quantile(levels: Floats, values: Floats, level: float) -> float:
     """Value at a level of the piecewise linear quantile function through (levels, values).
 
     ``levels`` ascend strictly from 0 to 1; ``values`` do not descend.
@@ -52,7 +47,7 @@ def piecewise_quantile(
 
 
 @bare_kernel
-def piecewise_mean(levels: NDArray[np.float64], values: NDArray[np.float64]) -> float:
+def piecewise_mean(levels: Floats, values: Floats) -> float:
     """Mean of the distribution whose quantile function runs through (levels, values)."""
     mean = 0.0
     for i in range(1, levels.size):
@@ -73,9 +68,7 @@ def _uniform_urgency(low: float, high: float) -> float:
 
 
 @bare_kernel
-def summarise_piecewise(
-    levels: NDArray[np.float64], values: NDArray[np.float64], row: NDArray[np.float64]
-) -> None:
+def summarise_piecewise(levels: Floats, values: Floats, row: Floats) -> None:
     """Fill a summary row for the distribution with the quantile function (levels, values)."""
     row[PREDICTED] = piecewise_mean(levels, values)
     for i in range(_QUANTILES):
@@ -87,7 +80,7 @@ def summarise_piecewise(
 
 
 @bare_kernel
-def atom_mean(values: NDArray[np.float64], probabilities: NDArray[np.float64]) -> float:
+def atom_mean(values: Floats, probabilities: Floats) -> float:
     """Mean of weighted atoms."""
     mean = 0.0
     for i in range(values.size):
@@ -96,9 +89,7 @@ def atom_mean(values: NDArray[np.float64], probabilities: NDArray[np.float64]) -
 
 
 @bare_kernel
-def atom_quantile(
-    values: NDArray[np.float64], cumulative: NDArray[np.float64], level: float
-) -> float:
+def atom_quantile(values: Floats, cumulative: Floats, level: float) -> float:
     """Smallest atom whose cumulative probability reaches the level; ``values`` ascend."""
     reached = first_not_below(cumulative, cumulative.size, level)
     return float(values[min(reached, values.size - 1)])
@@ -106,10 +97,10 @@ def atom_quantile(
 
 @bare_kernel
 def summarise_atoms(
-    values: NDArray[np.float64],
-    probabilities: NDArray[np.float64],
-    cumulative: NDArray[np.float64],
-    row: NDArray[np.float64],
+    values: Floats,
+    probabilities: Floats,
+    cumulative: Floats,
+    row: Floats,
 ) -> None:
     """Fill a summary row for weighted atoms: ``values`` ascend, ``probabilities`` add up to 1."""
     row[PREDICTED] = atom_mean(values, probabilities)

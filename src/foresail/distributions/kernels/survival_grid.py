@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.distributions.kernels.log_normal import log_normal_left, standardised, upper_tail
-from foresail.kernels.compile import bare_kernel, part
+from foresail.kernels.compile import Floats, Integers, bare_kernel, part
 
 PLACE: Final = 0
 SURVIVAL: Final = 1
@@ -23,7 +22,7 @@ PIECE_COLUMNS: Final = 4
 
 
 @part
-def piece_of(pieces: NDArray[np.float64], first: int, end: int, value: float) -> int:
+def piece_of(pieces: Floats, first: int, end: int, value: float) -> int:
     """The last of the pieces ``first`` to ``end`` that begins at or before a value, or one less."""
     low, high = first, end
     while low < high:
@@ -36,7 +35,7 @@ def piece_of(pieces: NDArray[np.float64], first: int, end: int, value: float) ->
 
 
 @part
-def survival_within(pieces: NDArray[np.float64], piece: int, value: float) -> float:
+def survival_within(pieces: Floats, piece: int, value: float) -> float:
     """Probability to exceed a value of this piece."""
     into = value - pieces[piece, PLACE]
     fall = into * (pieces[piece, SLOPE] + pieces[piece, BEND] * into)
@@ -44,13 +43,13 @@ def survival_within(pieces: NDArray[np.float64], piece: int, value: float) -> fl
 
 
 @part
-def pieces_survival(pieces: NDArray[np.float64], first: int, end: int, value: float) -> float:
+def pieces_survival(pieces: Floats, first: int, end: int, value: float) -> float:
     """Probability to exceed a value, by the pieces ``first`` to ``end``."""
     piece = piece_of(pieces, first, end, value)
     return survival_within(pieces, piece, value) if piece >= first else 1.0
 
 
-def pieces_beyond(pieces: NDArray[np.float64], elapsed: float) -> NDArray[np.float64]:
+def pieces_beyond(pieces: Floats, elapsed: float) -> Floats:
     """The pieces once the quantity exceeds ``elapsed``; something must be left there."""
     here = int(np.searchsorted(pieces[:, PLACE], elapsed, side="right")) - 1
     if here < 0:
@@ -76,7 +75,7 @@ _NOTHING: Final = 1e-290
 
 
 @part
-def _smooth_survival(kind: int, parameters: NDArray[np.float64], value: float) -> float:
+def _smooth_survival(kind: int, parameters: Floats, value: float) -> float:
     """Probability to exceed a value, by one of the smooth kinds."""
     mu, sigma = parameters[0], parameters[1]
     if kind == LOG_NORMAL:
@@ -93,11 +92,11 @@ def _smooth_survival(kind: int, parameters: NDArray[np.float64], value: float) -
 
 @bare_kernel
 def survival_left(
-    kinds: NDArray[np.int64],
-    first_row: NDArray[np.int64],
-    rows: NDArray[np.float64],
-    elapsed: NDArray[np.float64],
-    left: NDArray[np.float64],
+    kinds: Integers,
+    first_row: Integers,
+    rows: Floats,
+    elapsed: Floats,
+    left: Floats,
 ) -> None:
     """Fill ``left[i]`` with the probability of distribution ``i`` to exceed ``elapsed[i]``.
 
@@ -117,13 +116,13 @@ def survival_left(
 
 @bare_kernel
 def fill_survival_grid(
-    kinds: NDArray[np.int64],
-    first_row: NDArray[np.int64],
-    rows: NDArray[np.float64],
-    elapsed: NDArray[np.float64],
-    offsets: NDArray[np.float64],
-    left: NDArray[np.float64],
-    survival: NDArray[np.float64],
+    kinds: Integers,
+    first_row: Integers,
+    rows: Floats,
+    elapsed: Floats,
+    offsets: Floats,
+    left: Floats,
+    survival: Floats,
 ) -> None:
     """Fill ``survival[i, j]`` with P(T_i > elapsed[i] + offsets[j] | T_i > elapsed[i]).
 
@@ -162,7 +161,7 @@ def fill_survival_grid(
 
 
 @part
-def _within(pieces: NDArray[np.float64], first: int, end: int, bound: float) -> float:
+def _within(pieces: Floats, first: int, end: int, bound: float) -> float:
     """The integral of the survival from 0 to ``bound``; the bound itself below the first piece."""
     total = min(bound, pieces[first, PLACE])
     for piece in range(first, end):
@@ -179,10 +178,10 @@ def _within(pieces: NDArray[np.float64], first: int, end: int, bound: float) -> 
 
 @bare_kernel
 def fill_limited_means(
-    first_row: NDArray[np.int64],
-    rows: NDArray[np.float64],
-    bounds: NDArray[np.float64],
-    means: NDArray[np.float64],
+    first_row: Integers,
+    rows: Floats,
+    bounds: Floats,
+    means: Floats,
 ) -> None:
     """Fill ``means[i, j]`` with E[min(T_i, bounds[i, j])]; a negative bound is its own mean.
 
@@ -198,10 +197,10 @@ _HALVINGS: Final = 60
 
 @bare_kernel
 def fill_quantiles(
-    first_row: NDArray[np.int64],
-    rows: NDArray[np.float64],
-    levels: NDArray[np.float64],
-    values: NDArray[np.float64],
+    first_row: Integers,
+    rows: Floats,
+    levels: Floats,
+    values: Floats,
 ) -> None:
     """Fill ``values[i, j]`` with the quantile of distribution i at ``levels[i, j]``.
 

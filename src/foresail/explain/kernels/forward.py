@@ -6,12 +6,8 @@ import math
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foresail.kernels.compile import part, unlocked_kernel
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from foresail.kernels.compile import Floats, Integers, part, unlocked_kernel
 
 ANYWHERE: Final = -1
 """The home of a job that may run in any partition that has the cpus."""

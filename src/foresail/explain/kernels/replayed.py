@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.columns import SUBMIT
-from foresail.kernels.compile import bare_kernel, part, unlocked_kernel
+from foresail.kernels.compile import Floats, Integers, bare_kernel, part, unlocked_kernel
 from foresail.kernels.heaps import heap_push
 from foresail.kernels.waiting_jobs import DUE, LIKELY, SUBMITTED, WIDTH, hold
 from foresail.schedulers.kernels.waiting_queue import (
@@ -36,8 +35,6 @@ from foresail.simulator.kernels.replay_loop import (
     look_ahead,
 )
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Numbers = NDArray[Any]
 
 

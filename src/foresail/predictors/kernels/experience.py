@@ -18,7 +18,6 @@ import math
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.distributions.kernels.streaming_histogram import (
     CENTROIDS,
@@ -27,7 +26,7 @@ from foresail.distributions.kernels.streaming_histogram import (
     histogram_columns,
     insert,
 )
-from foresail.kernels.compile import bare_kernel, part
+from foresail.kernels.compile import Floats, bare_kernel, part
 from foresail.kernels.waiting_jobs import first_not_below
 from foresail.predictors.kernels.history_table import KEY_COLUMNS, TABLE_HEAD
 
@@ -80,19 +79,19 @@ def row_columns(bins: int, recent: int) -> int:
 
 
 @part
-def histogram_size(model: NDArray[np.float64]) -> int:
+def histogram_size(model: Floats) -> int:
     """Length of a histogram, with room for one bin more than it keeps."""
     return CENTROIDS + 2 * (int(model[BINS]) + 1)
 
 
 @bare_kernel
-def histogram_place(model: NDArray[np.float64]) -> int:
+def histogram_place(model: Floats) -> int:
     """Return where in a row its histogram begins."""
     return VALUES + 3 * int(model[RECENT])
 
 
 @part
-def estimate(row: NDArray[np.float64], histogram: int, estimator: int) -> float:
+def estimate(row: Floats, histogram: int, estimator: int) -> float:
     """An estimator's value; needs a value in the histogram, which begins at this place."""
     if estimator == MEAN:
         return float(row[SUM] / row[histogram + COUNT])
@@ -104,7 +103,7 @@ def estimate(row: NDArray[np.float64], histogram: int, estimator: int) -> float:
 
 
 @part
-def score(row: NDArray[np.float64], estimator: int) -> float:
+def score(row: Floats, estimator: int) -> float:
     """Normalised mean absolute error: summed errors over summed values; nan before any."""
     if row[SCORED] == 0.0:
         return math.nan
@@ -115,7 +114,7 @@ def score(row: NDArray[np.float64], estimator: int) -> float:
 
 
 @part
-def mark(row: NDArray[np.float64], estimates: NDArray[np.float64], value: float) -> None:
+def mark(row: Floats, estimates: Floats, value: float) -> None:
     """Score the estimates made at a job's submission (nan for none) by what came true."""
     if math.isnan(estimates[0]):
         return
@@ -126,7 +125,7 @@ def mark(row: NDArray[np.float64], estimates: NDArray[np.float64], value: float)
 
 
 @part
-def take(model: NDArray[np.float64], row: NDArray[np.float64], now: float, value: float) -> None:
+def take(model: Floats, row: Floats, now: float, value: float) -> None:
     """Add a value to a row."""
     _add(model, row, value)
     _hold(model, row, now, value)
@@ -134,7 +133,7 @@ def take(model: NDArray[np.float64], row: NDArray[np.float64], now: float, value
 
 
 @part
-def _add(model: NDArray[np.float64], row: NDArray[np.float64], value: float) -> None:
+def _add(model: Floats, row: Floats, value: float) -> None:
     """Add a value to the sum and the histogram."""
     row[SUM] += value
     begin = histogram_place(model)
@@ -142,7 +141,7 @@ def _add(model: NDArray[np.float64], row: NDArray[np.float64], value: float) -> 
 
 
 @part
-def _hold(model: NDArray[np.float64], row: NDArray[np.float64], now: float, value: float) -> None:
+def _hold(model: Floats, row: Floats, now: float, value: float) -> None:
     """Put a value into the ring, and estimate anew."""
     size = int(model[RECENT])
     if row[HELD] == 0.0:
@@ -162,19 +161,19 @@ def _hold(model: NDArray[np.float64], row: NDArray[np.float64], now: float, valu
 
 
 @part
-def _oldest_place(model: NDArray[np.float64], row: NDArray[np.float64]) -> int:
+def _oldest_place(model: Floats, row: Floats) -> int:
     """Return where in the ring the oldest of the held values is."""
     return (int(row[TAKEN]) - int(row[HELD])) % int(model[RECENT])
 
 
 @part
-def ring_place(model: NDArray[np.float64], row: NDArray[np.float64], i: int) -> int:
+def ring_place(model: Floats, row: Floats, i: int) -> int:
     """Return where in the ring the ``i``-th of the held values is, the oldest first."""
     return (_oldest_place(model, row) + i) % int(model[RECENT])
 
 
 @part
-def _drop_oldest(model: NDArray[np.float64], row: NDArray[np.float64]) -> None:
+def _drop_oldest(model: Floats, row: Floats) -> None:
     """Hold the oldest value no longer."""
     value = row[VALUES + _oldest_place(model, row)]
     ordered, held = _ordered_place(model), int(row[HELD])
@@ -185,15 +184,13 @@ def _drop_oldest(model: NDArray[np.float64], row: NDArray[np.float64]) -> None:
 
 
 @part
-def _ordered_place(model: NDArray[np.float64]) -> int:
+def _ordered_place(model: Floats) -> int:
     """Return where in a row the held values are in ascending order."""
     return VALUES + 2 * int(model[RECENT])
 
 
 @part
-def _add_in_order(
-    model: NDArray[np.float64], row: NDArray[np.float64], held: int, value: float
-) -> None:
+def _add_in_order(model: Floats, row: Floats, held: int, value: float) -> None:
     """Add a value to the first ``held`` of those in ascending order."""
     first = _ordered_place(model)
     i = first + held
@@ -204,7 +201,7 @@ def _add_in_order(
 
 
 @part
-def estimate_anew(model: NDArray[np.float64], row: NDArray[np.float64]) -> None:
+def estimate_anew(model: Floats, row: Floats) -> None:
     """Estimate from another ring than before; it holds a value."""
     for i in range(int(row[HELD])):
         _add_in_order(model, row, i, row[VALUES + ring_place(model, row, i)])
@@ -212,7 +209,7 @@ def estimate_anew(model: NDArray[np.float64], row: NDArray[np.float64]) -> None:
 
 
 @part
-def _estimate(model: NDArray[np.float64], row: NDArray[np.float64]) -> None:
+def _estimate(model: Floats, row: Floats) -> None:
     """Median of the held values, and mean of the last few of them."""
     size, held, place = int(model[RECENT]), int(row[HELD]), int(row[TAKEN]) % int(model[RECENT])
     few = min(int(model[FEW]), held)
@@ -226,7 +223,7 @@ def _estimate(model: NDArray[np.float64], row: NDArray[np.float64]) -> None:
 
 
 @part
-def watch(model: NDArray[np.float64], row: NDArray[np.float64], value: float) -> None:
+def watch(model: Floats, row: Floats, value: float) -> None:
     """Add a value's rank to the cumulative sums; if one has risen too high, begin the row anew."""
     begin = histogram_place(model)
     histogram = row[begin : begin + histogram_size(model)]
@@ -248,7 +245,7 @@ def watch(model: NDArray[np.float64], row: NDArray[np.float64], value: float) ->
 
 
 @part
-def _begin_anew(model: NDArray[np.float64], row: NDArray[np.float64], kept: int) -> None:
+def _begin_anew(model: Floats, row: Floats, kept: int) -> None:
     """Forget all but the last ``kept`` values; scores stay, but count for as many jobs only."""
     kept = min(kept, int(row[HELD]))
     row[HELD] = kept

@@ -12,9 +12,6 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from foresail.distributions.kernels.streaming_histogram import (
     CENTROIDS,
     COUNT,
@@ -27,7 +24,7 @@ from foresail.distributions.kernels.streaming_histogram import (
 from foresail.distributions.kernels.summary import summarise_point
 from foresail.kernels.borrowed import room
 from foresail.kernels.columns import REQUESTED
-from foresail.kernels.compile import bare_kernel, bare_step, part
+from foresail.kernels.compile import Floats, bare_kernel, bare_step, part
 from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs
 from foresail.predictors.kernels.experience import (
     ESTIMATORS,
@@ -62,7 +59,7 @@ used, then which bin, and what its centroid and its count were."""
 
 
 @bare_kernel
-def cut_histogram(row: NDArray[np.float64], limit: float, removed: NDArray[np.float64]) -> None:
+def cut_histogram(row: Floats, limit: float, removed: Floats) -> None:
     """Make the bins beyond the limit one bin there; ``removed`` is filled for ``uncut_histogram``.
 
     Of merged bins, half of the last one's count is spread down to the centroid before, as in any
@@ -94,7 +91,7 @@ def cut_histogram(row: NDArray[np.float64], limit: float, removed: NDArray[np.fl
 
 
 @part
-def uncut_histogram(row: NDArray[np.float64], removed: NDArray[np.float64]) -> None:
+def uncut_histogram(row: Floats, removed: Floats) -> None:
     """Make the row what it was before it was cut."""
     counts = CENTROIDS + (row.size - CENTROIDS) // 2
     kept = int(removed[3])
@@ -127,14 +124,14 @@ def job_columns(features: int) -> int:
 
 
 @part
-def _clock(model: NDArray[np.float64], now: float) -> float:
+def _clock(model: Floats, now: float) -> float:
     """Time that never goes backwards."""
     model[CLOCK] = max(model[CLOCK], now)
     return float(model[CLOCK])
 
 
 @part
-def ask(model: NDArray[np.float64], spec: NDArray[np.float64], job: NDArray[np.float64]) -> None:
+def ask(model: Floats, spec: Floats, job: Floats) -> None:
     """Write what each expert says into the job's row, and which one to follow.
 
     That with the least error; of equal ones that with more values, then the first. Where none was
@@ -182,13 +179,13 @@ def ask(model: NDArray[np.float64], spec: NDArray[np.float64], job: NDArray[np.f
 
 
 @bare_kernel
-def winner_histogram(model: NDArray[np.float64], job: NDArray[np.float64]) -> int:
+def winner_histogram(model: Floats, job: Floats) -> int:
     """Return where in the model the winning feature-value's history begins; the job has one."""
     return row_place(model, int(job[ROW])) + histogram_place(model)
 
 
 @bare_kernel
-def belief_end(model: NDArray[np.float64], spec: NDArray[np.float64]) -> float:
+def belief_end(model: Floats, spec: Floats) -> float:
     """Return where beliefs about a job end."""
     return spec[REQUESTED] if model[LIMITED] != 0.0 else math.inf
 
@@ -215,7 +212,7 @@ def predict(inputs: PredictorInputs) -> None:
 
 
 @part
-def _row_to_learn(inputs: PredictorInputs, number: int, key: NDArray[np.float64]) -> int:
+def _row_to_learn(inputs: PredictorInputs, number: int, key: Floats) -> int:
     """Return where the row of a job's feature-value begins, its experts scored; -1: no value.
 
     ``key`` is room to work in.
@@ -271,7 +268,7 @@ def observe_and_forget(inputs: PredictorInputs) -> None:
 
 
 @bare_step(BELIEF_STEP)
-def belief(inputs: PredictorInputs, row: NDArray[np.float64]) -> None:
+def belief(inputs: PredictorInputs, row: Floats) -> None:
     """The quantiles of the winner's history, to be asked before another event changes that."""
     model, job = inputs.model, inputs.jobs[inputs.slot]
     if job[EXPERT] == NO_EXPERT or model[POINT_ONLY] != 0.0:

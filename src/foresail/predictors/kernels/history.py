@@ -9,11 +9,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from foresail.kernels.columns import CPUS, REQUESTED
-from foresail.kernels.compile import bare_step, part
+from foresail.kernels.compile import Floats, bare_step, part
 from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs
 from foresail.predictors.kernels.request import DAY_SECONDS, limit_or_stand_in, user_row
 
@@ -48,7 +45,7 @@ JOB_COLUMNS: Final = FIRST_FEATURE + FEATURES
 
 
 @part
-def _mean_of_last(user: NDArray[np.float64], count: int) -> float:
+def _mean_of_last(user: Floats, count: int) -> float:
     """Mean of the last ``count`` (up to three) runtimes, of those there are; 0 without any."""
     seen = min(int(user[COMPLETED]), count)
     if seen == 0:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.distributions.kernels.streaming_histogram import merge
 from foresail.kernels.borrowed import room
-from foresail.kernels.compile import bare_kernel, part
+from foresail.kernels.compile import Floats, bare_kernel, part
 from foresail.predictors.kernels.experience import (
     ALARMS,
     ALPHA,
@@ -41,9 +40,7 @@ from foresail.predictors.kernels.history_table import (
 )
 
 
-def absorb(
-    model: NDArray[np.float64], other: NDArray[np.float64], codes: NDArray[np.float64]
-) -> None:
+def absorb(model: Floats, other: Floats, codes: Floats) -> None:
     """Add all that another table of the same layout holds, the longest unused first.
 
     Parameters
@@ -59,11 +56,11 @@ def absorb(
 
 @bare_kernel
 def _absorb(
-    model: NDArray[np.float64],
-    other: NDArray[np.float64],
-    codes: NDArray[np.float64],
-    theirs: NDArray[np.float64],
-    both: NDArray[np.float64],
+    model: Floats,
+    other: Floats,
+    codes: Floats,
+    theirs: Floats,
+    both: Floats,
 ) -> None:
     """Absorb like above, with room for a row, and for what is in two rows."""
     width = theirs.size
@@ -92,10 +89,10 @@ def _absorb(
 
 @part
 def _translate(
-    feature: NDArray[np.float64],
-    row: NDArray[np.float64],
-    codes: NDArray[np.float64],
-    key: NDArray[np.float64],
+    feature: Floats,
+    row: Floats,
+    codes: Floats,
+    key: Floats,
 ) -> None:
     """The key of a row of the other table in the codes of this one."""
     for i in range(KEY_COLUMNS):
@@ -107,10 +104,10 @@ def _translate(
 
 @part
 def _join(
-    model: NDArray[np.float64],
-    row: NDArray[np.float64],
-    theirs: NDArray[np.float64],
-    both: NDArray[np.float64],
+    model: Floats,
+    row: Floats,
+    theirs: Floats,
+    both: Floats,
 ) -> None:
     """Add one feature-value's row to another."""
     begin = histogram_place(model)
@@ -128,10 +125,10 @@ def _join(
 
 @part
 def _join_last_values(
-    model: NDArray[np.float64],
-    row: NDArray[np.float64],
-    theirs: NDArray[np.float64],
-    both: NDArray[np.float64],
+    model: Floats,
+    row: Floats,
+    theirs: Floats,
+    both: Floats,
 ) -> None:
     """Hold the last values of both, and average them anew."""
     size = int(model[RECENT])

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.kernels.columns import (
     CPUS,
@@ -27,7 +26,7 @@ from foresail.kernels.columns import (
     TASKS,
     USER,
 )
-from foresail.kernels.compile import part
+from foresail.kernels.compile import Floats, part
 from foresail.predictors.kernels.request import DAY_SECONDS
 
 CODE: Final = 0
@@ -82,9 +81,7 @@ def _value(how: int, number: float) -> float:
 
 
 @part
-def fill_key(
-    number: int, feature: NDArray[np.float64], spec: NDArray[np.float64], key: NDArray[np.float64]
-) -> bool:
+def fill_key(number: int, feature: Floats, spec: Floats, key: Floats) -> bool:
     """Write a job's value of one feature into ``key``; False if the job has none.
 
     Parameters
@@ -132,8 +129,8 @@ _HALF_WORD = np.uint64(32)
 
 
 def table_model(
-    head_columns: int, features: NDArray[np.float64], rows: int, row_columns: int
-) -> tuple[NDArray[np.float64], int]:
+    head_columns: int, features: Floats, rows: int, row_columns: int
+) -> tuple[Floats, int]:
     """The beginning of an empty table, and its whole length (zeros up to there).
 
     Parameters
@@ -163,19 +160,19 @@ def table_model(
 
 
 @part
-def feature_place(model: NDArray[np.float64], number: int) -> int:
+def feature_place(model: Floats, number: int) -> int:
     """Return where in the model the row of a feature begins."""
     return int(model[AT_FEATURES]) + number * FEATURE_COLUMNS
 
 
 @part
-def row_place(model: NDArray[np.float64], row: int) -> int:
+def row_place(model: Floats, row: int) -> int:
     """Return where in the model a row of the table begins."""
     return int(model[AT_ROWS]) + row * int(model[ROW_COLUMNS])
 
 
 @part
-def _home(key: NDArray[np.float64], slots: int) -> int:
+def _home(key: Floats, slots: int) -> int:
     """Slot of the index at which the search for a key begins."""
     mixed = _MULTIPLIER
     for i in range(KEY_COLUMNS):
@@ -186,7 +183,7 @@ def _home(key: NDArray[np.float64], slots: int) -> int:
 
 
 @part
-def find_row(model: NDArray[np.float64], key: NDArray[np.float64]) -> int:
+def find_row(model: Floats, key: Floats) -> int:
     """Number of the row with this key, or -1."""
     slots = int(model[INDEX_SLOTS])
     index, rows, width = int(model[AT_INDEX]), int(model[AT_ROWS]), int(model[ROW_COLUMNS])
@@ -206,7 +203,7 @@ def find_row(model: NDArray[np.float64], key: NDArray[np.float64]) -> int:
 
 
 @part
-def touch(model: NDArray[np.float64], row: int) -> None:
+def touch(model: Floats, row: int) -> None:
     """Make a row the one used last."""
     if int(model[NEWEST]) == row + 1:
         return
@@ -215,7 +212,7 @@ def touch(model: NDArray[np.float64], row: int) -> None:
 
 
 @part
-def _link(model: NDArray[np.float64], row: int) -> None:
+def _link(model: Floats, row: int) -> None:
     """Put a row in front of the order of use."""
     order = int(model[AT_ORDER])
     before = int(model[NEWEST])
@@ -229,7 +226,7 @@ def _link(model: NDArray[np.float64], row: int) -> None:
 
 
 @part
-def _unlink(model: NDArray[np.float64], row: int) -> None:
+def _unlink(model: Floats, row: int) -> None:
     """Take a row out of the order of use."""
     order = int(model[AT_ORDER])
     newer, older = int(model[order + 2 * row]), int(model[order + 2 * row + 1])
@@ -244,7 +241,7 @@ def _unlink(model: NDArray[np.float64], row: int) -> None:
 
 
 @part
-def _forget(model: NDArray[np.float64], row: int) -> None:
+def _forget(model: Floats, row: int) -> None:
     """Take a row's key out of the index, closing the gap that it leaves."""
     slots = int(model[INDEX_SLOTS])
     index, rows, width = int(model[AT_INDEX]), int(model[AT_ROWS]), int(model[ROW_COLUMNS])
@@ -264,7 +261,7 @@ def _forget(model: NDArray[np.float64], row: int) -> None:
 
 
 @part
-def make_row(model: NDArray[np.float64], key: NDArray[np.float64]) -> int:
+def make_row(model: Floats, key: Floats) -> int:
     """A row of zeros behind a key that has none yet; the longest unused one if all are taken."""
     if int(model[USED]) < int(model[ROWS]):
         row = int(model[USED])

@@ -11,10 +11,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from foresail.kernels.compile import part
+from foresail.kernels.compile import Floats, part
 
 ETA: Final = 5000.0
 """Length of the steps, in seconds, as published."""
@@ -49,7 +46,7 @@ def basis_size(features: int) -> int:
 
 
 @part
-def expand(features: NDArray[np.float64], basis: NDArray[np.float64]) -> None:
+def expand(features: Floats, basis: Floats) -> None:
     """Write 1, x_i, then x_i x_l for i <= l, into ``basis`` (spec section 5)."""
     basis[0] = 1.0
     term = 1
@@ -63,9 +60,7 @@ def expand(features: NDArray[np.float64], basis: NDArray[np.float64]) -> None:
 
 
 @part
-def rescale_weights(
-    inputs: NDArray[np.float64], scales: NDArray[np.float64], weights: NDArray[np.float64]
-) -> None:
+def rescale_weights(inputs: Floats, scales: Floats, weights: Floats) -> None:
     """Shrink the weights of inputs that are larger than ever before, in place."""
     for i in range(inputs.size):
         size = abs(inputs[i])
@@ -73,14 +68,14 @@ def rescale_weights(
 
 
 @part
-def raise_scales(inputs: NDArray[np.float64], scales: NDArray[np.float64]) -> None:
+def raise_scales(inputs: Floats, scales: Floats) -> None:
     """Remember the largest size of each input, in place."""
     for i in range(inputs.size):
         scales[i] = max(scales[i], abs(inputs[i]))
 
 
 @part
-def inner_product(inputs: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+def inner_product(inputs: Floats, weights: Floats) -> float:
     """The model's output."""
     total = 0.0
     for i in range(inputs.size):
@@ -89,9 +84,7 @@ def inner_product(inputs: NDArray[np.float64], weights: NDArray[np.float64]) -> 
 
 
 @part
-def safe_inner_product(
-    inputs: NDArray[np.float64], scales: NDArray[np.float64], weights: NDArray[np.float64]
-) -> float:
+def safe_inner_product(inputs: Floats, scales: Floats, weights: Floats) -> float:
     """The model's output as it would be after ``rescale_weights``, without changing anything.
 
     An input never seen so large contributes what its largest predecessor would.
@@ -105,7 +98,7 @@ def safe_inner_product(
 
 
 @part
-def normalised_square(inputs: NDArray[np.float64], scales: NDArray[np.float64]) -> float:
+def normalised_square(inputs: Floats, scales: Floats) -> float:
     """Sum of squares of the inputs in units of their scales; inputs never seen count nothing."""
     total = 0.0
     for i in range(inputs.size):
@@ -116,10 +109,10 @@ def normalised_square(inputs: NDArray[np.float64], scales: NDArray[np.float64]) 
 
 @part
 def descend(
-    inputs: NDArray[np.float64],
-    scales: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    squares: NDArray[np.float64],
+    inputs: Floats,
+    scales: Floats,
+    weights: Floats,
+    squares: Floats,
     slope: float,
     l2: float,
     rate: float,

@@ -11,20 +11,17 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from foresail.distributions.kernels.summary import piecewise_quantile, summarise_piecewise
 from foresail.kernels.borrowed import block, room
 from foresail.kernels.calling import call_predictor_step
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, PREDICTED
-from foresail.kernels.compile import bare_step, part
+from foresail.kernels.compile import Floats, bare_step, part
 from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs
 from foresail.kernels.waiting_jobs import sort_ascending
 
 
 @part
-def fill_point_belief(inputs: PredictorInputs, belief: NDArray[np.float64]) -> None:
+def fill_point_belief(inputs: PredictorInputs, belief: Floats) -> None:
     """Fill a belief row with the predicted mean."""
     predicted = inputs.summaries[inputs.slot, PREDICTED]
     for i in range(BELIEF_COLUMNS):
@@ -32,22 +29,20 @@ def fill_point_belief(inputs: PredictorInputs, belief: NDArray[np.float64]) -> N
 
 
 @bare_step(BELIEF_STEP)
-def point_belief(inputs: PredictorInputs, belief: NDArray[np.float64]) -> None:
+def point_belief(inputs: PredictorInputs, belief: Floats) -> None:
     """All probability on the predicted mean."""
     fill_point_belief(inputs, belief)
 
 
 @part
-def fill_piecewise_belief(
-    levels: NDArray[np.float64], values: NDArray[np.float64], belief: NDArray[np.float64]
-) -> None:
+def fill_piecewise_belief(levels: Floats, values: Floats, belief: Floats) -> None:
     """Fill a belief row for the distribution with the quantile function (levels, values)."""
     for i in range(BELIEF_COLUMNS):
         belief[i] = piecewise_quantile(levels, values, BELIEF_LEVELS[i])
 
 
 @part
-def summarise_belief(belief: NDArray[np.float64], summary: NDArray[np.float64]) -> None:
+def summarise_belief(belief: Floats, summary: Floats) -> None:
     """Fill a summary row for the distribution of a belief row."""
     levels = room(BELIEF_COLUMNS)
     for i in range(BELIEF_COLUMNS):
@@ -111,9 +106,7 @@ def inputs_of(member: int, inputs: PredictorInputs) -> PredictorInputs:
 
 
 @part
-def interpolated(
-    anchors: tuple[int, ...], anchored: NDArray[np.float64], values: NDArray[np.float64]
-) -> None:
+def interpolated(anchors: tuple[int, ...], anchored: Floats, values: Floats) -> None:
     """Spread numbers given at some of the belief levels (their places) over all of them."""
     for i in range(anchors[0]):
         values[i] = anchored[0]
@@ -128,7 +121,7 @@ def interpolated(
 
 
 @part
-def cut_and_sort(belief: NDArray[np.float64], limit: float) -> None:
+def cut_and_sort(belief: Floats, limit: float) -> None:
     """Bring a row of quantiles between 0 and the limit, and into order."""
     for i in range(BELIEF_COLUMNS):
         value = belief[i]
@@ -144,7 +137,7 @@ def started(inputs: PredictorInputs) -> None:
 
 
 @bare_step(BELIEF_STEP)
-def belief(inputs: PredictorInputs, row: NDArray[np.float64]) -> None:
+def belief(inputs: PredictorInputs, row: Floats) -> None:
     """A composite's belief: its own columns of the job begin with it."""
     job = block(inputs.jobs, 0, int(inputs.model[OWN_JOB_COLUMNS]))[inputs.slot]
     for i in range(BELIEF_COLUMNS):

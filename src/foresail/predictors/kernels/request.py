@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from foresail.kernels.columns import USER
-from foresail.kernels.compile import bare_step, part
+from foresail.kernels.compile import Floats, bare_step, part
 from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs
 
 DAY_SECONDS: Final = 86_400.0
 
 
 @part
-def user_row(specs: NDArray[np.float64], slot: int) -> int:
+def user_row(specs: Floats, slot: int) -> int:
     """Row of a job's user in the ``users`` array; jobs of unknown users share row 0."""
     return int(specs[slot, USER]) + 1
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.explain.run_snapshot import RunSnapshot
+from foresail.model.distribution import Floats
 from foresail.model.words import count, duration, from_now
 from foresail.reports.figure import Figure, packed
 from foresail.reports.plan.view import Band, Bar, PlanView, chance_words, findings_of, plan_view
@@ -139,7 +139,7 @@ def _kind(bar: Bar) -> int:
     return int(bar.job.deadline_seconds is not None)
 
 
-def _shade(held: NDArray[np.float64], bar: Bar, each: int, share: NDArray[np.float64]) -> None:
+def _shade(held: Floats, bar: Bar, each: int, share: Floats) -> None:
     for first, end in bar.runs:
         rows = np.arange(first // each, (end - 1) // each + 1)
         inside = np.minimum(end, (rows + 1) * each) - np.maximum(first, rows * each)

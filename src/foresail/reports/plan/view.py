@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.control.policy import parse_policy
 from foresail.explain.chances import (
@@ -21,6 +20,7 @@ from foresail.explain.reason_words import in_words
 from foresail.explain.run_snapshot import PastAttempt, RunSnapshot, WaitingJob
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
+from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import ForesailError
 from foresail.model.event import Unit
 from foresail.model.job import Job
@@ -98,7 +98,7 @@ class Lanes:
             if name in self._of_partition
         ]
 
-    def _lowest(self, band: Band, wanted: int, start: float) -> NDArray[np.int64]:
+    def _lowest(self, band: Band, wanted: int, start: float) -> Integers:
         """The lowest free lanes of a band, or those that are free first."""
         taken = self._taken_until[band.first : band.end]
         free = np.flatnonzero(taken <= start)[:wanted]
@@ -129,7 +129,7 @@ class Lanes:
         self._taken_until[found] = until
         return _runs(found)
 
-    def _free(self, bands: Sequence[Band], wanted: int, start: float) -> NDArray[np.int64]:
+    def _free(self, bands: Sequence[Band], wanted: int, start: float) -> Integers:
         lanes = _all_of(bands)
         free = lanes[self._taken_until[lanes] <= start]
         blocks = _runs(free)
@@ -140,7 +140,7 @@ class Lanes:
         return free[:wanted]
 
 
-def _all_of(bands: Sequence[Band]) -> NDArray[np.int64]:
+def _all_of(bands: Sequence[Band]) -> Integers:
     if not bands:
         return np.zeros(0, np.int64)
     return np.concatenate([np.arange(band.first, band.end) for band in bands])
@@ -151,7 +151,7 @@ def _lanes(cpus: float) -> int:
     return max(1, math.ceil(cpus - 1e-9))
 
 
-def _runs(lanes: NDArray[np.int64]) -> Runs:
+def _runs(lanes: Integers) -> Runs:
     if not lanes.size:
         return ()
     ordered = np.unique(lanes)
@@ -206,8 +206,8 @@ class PlanView:
     past: tuple[Bar, ...]
     running: tuple[Bar, ...]
     planned: tuple[Bar, ...]
-    times: NDArray[np.float64]
-    still_running: NDArray[np.float64]
+    times: Floats
+    still_running: Floats
     chances: dict[str, float | None]
     left_out: int
 

@@ -18,9 +18,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foresail.model.distribution import Floats, Integers
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.errors import require, require_at_least, require_choice, require_positive
 from foresail.model.registry import register
 from foresail.traces.generating import gangs, generator
@@ -122,7 +121,7 @@ def _lives(span_seconds: float, application: Integers, work: Floats) -> Floats:
 def _wanted_times(
     arrivals: Floats,
     application: Integers,
-    begins: NDArray[np.bool_],
+    begins: Booleans,
     life: Floats,
     gaps: Floats,
     random: np.random.Generator,

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.kernels.compile import bare_kernel, part
+from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import InputError
 from foresail.model.registry import Example, register
 from foresail.traces import schema
@@ -354,7 +355,7 @@ def _demand_whole_numbers(block: Block, long_ids: LongIds) -> None:
             _mark(block, np.flatnonzero(wrong), field)
 
 
-def _mark(block: Block, rows: NDArray[np.int64], field: int) -> None:
+def _mark(block: Block, rows: Integers, field: int) -> None:
     block.kinds[rows] = NOT_A_NUMBER
     block.details[rows] = field
 
@@ -514,13 +515,13 @@ def _number(text: NDArray[np.uint8], start: int, end: int) -> tuple[float, int]:
 @bare_kernel
 def parse_lines(
     text: NDArray[np.uint8],
-    values: NDArray[np.float64],
-    lines: NDArray[np.int64],
-    kinds: NDArray[np.int64],
-    details: NDArray[np.int64],
-    rest: NDArray[np.int64],
-    comments: NDArray[np.int64],
-    slow: NDArray[np.int64],
+    values: Floats,
+    lines: Integers,
+    kinds: Integers,
+    details: Integers,
+    rest: Integers,
+    comments: Integers,
+    slow: Integers,
 ) -> tuple[int, int, int]:
     """Parse whole lines of an SWF log into the arrays of a ``Block``, which have room for all.
 
@@ -599,19 +600,19 @@ def parse_lines(
 class Block(NamedTuple):
     """Findings about some lines: a row per job line, but for ``comments`` and ``slow``."""
 
-    values: NDArray[np.float64]
+    values: Floats
     """The numeric fields; shape (NUMBERS, job lines)."""
-    lines: NDArray[np.int64]
+    lines: Integers
     """Number of the line within the text, from zero."""
-    kinds: NDArray[np.int64]
+    kinds: Integers
     """GOOD, TOO_FEW_FIELDS or NOT_A_NUMBER."""
-    details: NDArray[np.int64]
+    details: Integers
     """Number of fields found, or the index of the field that is no number."""
-    rest: NDArray[np.int64]
+    rest: Integers
     """Start and end of the text beyond the last field, shape (job lines, 2); empty: equal."""
-    comments: NDArray[np.int64]
+    comments: Integers
     """Start and end of each comment line; shape (comments, 2)."""
-    slow: NDArray[np.int64]
+    slow: Integers
     """Job line, field, start and end of numbers left to a slower parser; shape (numbers, 4)."""
 
 

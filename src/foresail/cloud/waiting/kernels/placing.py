@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel, part
+from foresail.kernels.compile import Floats, Integers, bare_kernel, part
 
-Timetable: TypeAlias = NDArray[np.float64]
+Timetable: TypeAlias = Floats
 """A binary heap of jobs by time, then by number: a row with their number, then a row for each of
 them with its time and its job, which are numbers like any other to a float64."""
 
@@ -87,15 +86,15 @@ class Links(NamedTuple):
     ``of`` has each job's first child and next sibling, or -1; shape (jobs, 2).
     """
 
-    rank: NDArray[np.float64]
-    of: NDArray[np.int64]
+    rank: Floats
+    of: Integers
 
 
 _CHILD: Final = 0
 _SIBLING: Final = 1
 
 
-def links_of(rank: NDArray[np.float64]) -> Links:
+def links_of(rank: Floats) -> Links:
     """Make links of jobs that are in no heap yet."""
     return Links(rank, np.full((rank.size, 2), -1, np.int64))
 
@@ -153,14 +152,14 @@ they are given back."""
 class Machines(NamedTuple):
     """Free capacity of each machine, and the machines by free cores."""
 
-    free: NDArray[np.float64]
+    free: Floats
     """Cores, memory and gpus; shape (machines, 3)."""
-    beside: NDArray[np.int64]
+    beside: Integers
     """The next and the previous machine with as many free cores, or -1; shape (machines, 2)."""
-    first: NDArray[np.int64]
+    first: Integers
     """For each number of free cores, the machine that changed last, or -1; and at the end, the most
     free cores of any machine."""
-    most_memory: NDArray[np.float64]
+    most_memory: Floats
     """For each number of free cores, no machine has more memory free than this."""
 
 
@@ -169,9 +168,7 @@ _BEFORE: Final = 1
 _HIGHEST: Final = -1
 
 
-def machines_of(
-    cores: NDArray[np.int64], memory: NDArray[np.float64], gpus: NDArray[np.float64]
-) -> Machines:
+def machines_of(cores: Integers, memory: Floats, gpus: Floats) -> Machines:
     """Idle machines with these cores, memory and gpus."""
     levels = int(cores.max(initial=0)) + 1
     machines = Machines(
@@ -197,7 +194,7 @@ def highest(machines: Machines) -> int:
 
 
 @part
-def holds(free: NDArray[np.float64], asked: NDArray[np.float64]) -> bool:
+def holds(free: Floats, asked: Floats) -> bool:
     """True if there is enough of all."""
     return bool(
         free[CORES] >= asked[CORES] and free[MEMORY] >= asked[MEMORY] and free[GPUS] >= asked[GPUS]
@@ -205,7 +202,7 @@ def holds(free: NDArray[np.float64], asked: NDArray[np.float64]) -> bool:
 
 
 @part
-def best_fit(machines: Machines, asked: NDArray[np.float64]) -> int:
+def best_fit(machines: Machines, asked: Floats) -> int:
     """The machine with the fewest free cores that has enough of all; -1 for none.
 
     Among equals, the one that changed last.
@@ -227,7 +224,7 @@ def best_fit(machines: Machines, asked: NDArray[np.float64]) -> int:
 
 
 @part
-def take(machines: Machines, machine: int, asked: NDArray[np.float64], times: float) -> None:
+def take(machines: Machines, machine: int, asked: Floats, times: float) -> None:
     """Give ``times`` what is asked of a machine to a job; -1 gives it back."""
     level = int(machines.free[machine, CORES])
     before, after = machines.beside[machine, _BEFORE], machines.beside[machine, _AFTER]

@@ -45,7 +45,7 @@ from foresail.cloud.waiting.kernels.waiting_choice import (
 )
 from foresail.cloud.waiting.kernels.waiting_choice import RENT as RENTS
 from foresail.cloud.waiting.kernels.waiting_plan import MachinePlan, catch_up, extend, start_behind
-from foresail.kernels.compile import merged_part, part, unlocked_kernel
+from foresail.kernels.compile import Floats, Integers, merged_part, part, unlocked_kernel
 
 FIXED: Final = 0
 RENTED: Final = 1
@@ -63,19 +63,19 @@ _QUEUED_AFTER_TRIAL: Final = QUEUED + AFTER_TRIAL
 class TraceColumns(NamedTuple):
     """Jobs in order of submission."""
 
-    submit: NDArray[np.float64]
-    runtime: NDArray[np.float64]
+    submit: Floats
+    runtime: Floats
     """Seconds; the runtime is the truth, and only ends jobs."""
     shape: NDArray[np.int32]
     """Row in ``Shapes`` of what the job asks for."""
-    estimate: NDArray[np.float64]
+    estimate: Floats
     """Seconds that the job is believed to run for."""
-    wait: NDArray[np.float64]
+    wait: Floats
     """Seconds that it is believed to wait for (NaN: as planned), or nothing at all where no job has
     such a belief."""
-    delay: NDArray[np.float64]
+    delay: Floats
     """Money that an hour's delay of it costs, or nothing at all where none costs any."""
-    lost: NDArray[np.float64]
+    lost: Floats
     """Seconds of its trial that are lost because a machine was taken back, or nothing at all."""
 
 
@@ -91,8 +91,8 @@ class Shapes(NamedTuple):
     ``asked`` has five columns: cores, bytes, thousandths of gpus, RENT and WORK_OF.
     """
 
-    asked: NDArray[np.float64]
-    head: NDArray[np.int64]
+    asked: Floats
+    head: Integers
 
 
 class Outcomes(NamedTuple):
@@ -101,10 +101,10 @@ class Outcomes(NamedTuple):
     ``features`` has the cluster's state at the submission of every ``stride``-th job, or no rows.
     """
 
-    start: NDArray[np.float64]
+    start: Floats
     place: NDArray[np.int8]
-    machine: NDArray[np.int64]
-    features: NDArray[np.float64]
+    machine: Integers
+    features: Floats
 
 
 class Room(NamedTuple):
@@ -114,9 +114,9 @@ class Room(NamedTuple):
     trials: Timetable
     expiries: Timetable
     links: Links
-    tally: NDArray[np.float64]
-    features: NDArray[np.float64]
-    waits: NDArray[np.float64]
+    tally: Floats
+    features: Floats
+    waits: Floats
 
 
 _RUNNING: Final = 0
@@ -164,9 +164,7 @@ def _release(
 
 
 @part
-def _count_running(
-    tally: NDArray[np.float64], asked: NDArray[np.float64], start: float, times: float
-) -> None:
+def _count_running(tally: Floats, asked: Floats, start: float, times: float) -> None:
     tally[_RUNNING] += times
     tally[_RUNNING_CORES] += times * asked[CORES]
     tally[_RUNNING_MEMORY] += times * asked[MEMORY]
@@ -183,7 +181,7 @@ def _queue(job: int, now: float, jobs: TraceColumns, shapes: Shapes, room: Room)
 
 
 @part
-def _count_waiting(tally: NDArray[np.float64], cores: float, since: float, times: float) -> None:
+def _count_waiting(tally: Floats, cores: float, since: float, times: float) -> None:
     """Count a job as waiting, or (-1) no more; its place in the queue is then skipped later."""
     tally[_WAITING] += times
     tally[_WAITING_CORES] += times * cores
@@ -267,9 +265,7 @@ def _first_to_start(
 
 
 @part
-def _note_features(
-    now: float, cores: float, tally: NDArray[np.float64], row: NDArray[np.float64]
-) -> None:
+def _note_features(now: float, cores: float, tally: Floats, row: Floats) -> None:
     running, waiting = tally[_RUNNING], tally[_WAITING]
     row[CPU_USE] = tally[_RUNNING_CORES] / max(tally[TOTAL_CORES], 1.0)
     row[MEMORY_USE] = tally[_RUNNING_MEMORY] / max(tally[TOTAL_MEMORY], 1.0)
@@ -327,8 +323,8 @@ def _choice(
     own_price: float,
     rules: WaitingRules,
     jobs: TraceColumns,
-    asked: NDArray[np.float64],
-    waits: NDArray[np.float64],
+    asked: Floats,
+    waits: Floats,
 ) -> int:
     delay = jobs.delay[job] if jobs.delay.size > 0 else 0.0
     delay_costs = DelayCosts(asked[RENT], own_price * asked[CORES], delay)
@@ -412,7 +408,7 @@ def _place(
 
 
 @part
-def _fits_somewhere(asked: NDArray[np.float64], sizes: NDArray[np.float64]) -> bool:
+def _fits_somewhere(asked: Floats, sizes: Floats) -> bool:
     """True if an idle machine could hold this; ``sizes`` has cores, bytes and gpus of each."""
     for i in range(sizes.shape[0]):  # noqa: SIM110 - compiled
         if holds(sizes[i], asked):
@@ -446,7 +442,7 @@ def simulate_waiting(
     stride: int,
     rules: WaitingRules,
     model: WaitModel,
-    sizes: NDArray[np.float64],
+    sizes: Floats,
     jobs: TraceColumns,
     shapes: Shapes,
     machines: Machines,

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel, part
+from foresail.kernels.compile import Floats, Integers, bare_kernel, part
 
 CPU_USE: Final = 0
 MEMORY_USE: Final = 1
@@ -43,17 +43,17 @@ class WaitModel(NamedTuple):
     ``left[i]`` where the feature is at or below ``limit[i]``.
     """
 
-    base: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    roots: NDArray[np.int64]
+    base: Floats
+    weights: Floats
+    roots: Integers
     feature: NDArray[np.int32]
-    limit: NDArray[np.float64]
+    limit: Floats
     left: NDArray[np.int32]
     right: NDArray[np.int32]
-    leaves: NDArray[np.float64]
+    leaves: Floats
 
 
-def without_trees(base: NDArray[np.float64], weights: NDArray[np.float64]) -> WaitModel:
+def without_trees(base: Floats, weights: Floats) -> WaitModel:
     """A linear model."""
     nodes, limits = np.empty(0, np.int32), np.empty(0)
     return WaitModel(
@@ -62,9 +62,7 @@ def without_trees(base: NDArray[np.float64], weights: NDArray[np.float64]) -> Wa
 
 
 @bare_kernel
-def predict_wait(
-    model: WaitModel, features: NDArray[np.float64], quantiles: NDArray[np.float64]
-) -> None:
+def predict_wait(model: WaitModel, features: Floats, quantiles: Floats) -> None:
     """Fill in the quantiles: none below 0, each at least as long as the one before."""
     linear = 0.0
     for i in range(model.weights.size):
@@ -125,7 +123,7 @@ class DelayCosts(NamedTuple):
 
 
 @part
-def mean_up_to(quantiles: NDArray[np.float64], limit: float) -> float:
+def mean_up_to(quantiles: Floats, limit: float) -> float:
     """Expected value of a wait that ends at a limit."""
     total = 0.0
     for k in range(quantiles.size):
@@ -137,7 +135,7 @@ def mean_up_to(quantiles: NDArray[np.float64], limit: float) -> float:
 def waiting_gain(
     delay_costs: DelayCosts,
     runtime_seconds: float,
-    waits: NDArray[np.float64],
+    waits: Floats,
     patience_seconds: float,
 ) -> float:
     """Money that a job is expected to save by waiting, up to its patience, instead of renting.
@@ -160,7 +158,7 @@ def choose(
     delay_costs: DelayCosts,
     fits: bool,
     runtime_seconds: float,
-    waits: NDArray[np.float64],
+    waits: Floats,
 ) -> int:
     """Place of a job on arrival.
 
@@ -182,7 +180,7 @@ def choose_again(
     delay_costs: DelayCosts,
     fits: bool,
     runtime_seconds: float,
-    waits: NDArray[np.float64],
+    waits: Floats,
 ) -> int:
     """Choose as ``choose``, for a job that turned out to be a long one when it was tried."""
     if rules.conserving == 1 and fits:

@@ -12,27 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.waiting.kernels.placing import Machines, best_fit, machines_of, take
-from foresail.kernels.compile import part
+from foresail.kernels.compile import Floats, Integers, part
 
 
 class MachinePlan(NamedTuple):
     """The machines as they will be when the last job of the queue has started, or left."""
 
-    runtime: NDArray[np.float64]
+    runtime: Floats
     """Seconds by job that it runs for."""
-    wait: NDArray[np.float64]
+    wait: Floats
     """Seconds by job that it was said to wait for when it came, infinite where that is beyond what
     its policy asks for; NaN where it was not asked."""
-    until: NDArray[np.float64]
+    until: Floats
     """One number: when the last job starts or leaves."""
     machines: Machines
-    machine: NDArray[np.int64]
+    machine: Integers
     """What is free then, and where each job runs."""
-    ends: NDArray[np.float64]
-    span: NDArray[np.int64]
+    ends: Floats
+    span: Integers
     """Times at which jobs end and those jobs, by time and then by number: the rows from ``span[0]``
     to before ``span[1]``."""
-    more: NDArray[np.float64]
+    more: Floats
     """By machine, to add up what ends to what is free; shape (machines, 3)."""
 
 
@@ -41,10 +41,10 @@ _JOB: Final = 1
 
 
 def empty_plan(
-    runtime: NDArray[np.float64],
-    cores: NDArray[np.int64],
-    memory: NDArray[np.float64],
-    gpus: NDArray[np.float64],
+    runtime: Floats,
+    cores: Integers,
+    memory: Floats,
+    gpus: Floats,
 ) -> MachinePlan:
     """No job waits yet, and the machines with these cores, memory and gpus are idle."""
     count = runtime.size
@@ -62,9 +62,7 @@ def empty_plan(
 
 
 @part
-def catch_up(
-    now: float, shape: NDArray[np.int32], asked: NDArray[np.float64], plan: MachinePlan
-) -> None:
+def catch_up(now: float, shape: NDArray[np.int32], asked: Floats, plan: MachinePlan) -> None:
     """Bring a plan for which no job waits to the present.
 
     As in all of these, ``shape`` is each job's row in ``asked``.
@@ -76,10 +74,10 @@ def catch_up(
 
 @part
 def start_behind(
-    own: NDArray[np.float64],
+    own: Floats,
     latest: float,
     shape: NDArray[np.int32],
-    asked: NDArray[np.float64],
+    asked: Floats,
     plan: MachinePlan,
 ) -> float:
     """Start of a job that asks for ``own`` if it were the last in the queue.
@@ -110,7 +108,7 @@ def start_behind(
 
 
 @part
-def _holds_then(plan: MachinePlan, on: int, own: NDArray[np.float64]) -> bool:
+def _holds_then(plan: MachinePlan, on: int, own: Floats) -> bool:
     """True if a machine has enough of all together with what ends on it."""
     for column in range(plan.more.shape[1]):
         if plan.machines.free[on, column] + plan.more[on, column] < own[column]:
@@ -123,7 +121,7 @@ def extend(
     job: int,
     leaving: float,
     shape: NDArray[np.int32],
-    asked: NDArray[np.float64],
+    asked: Floats,
     plan: MachinePlan,
 ) -> None:
     """Add a job that starts as soon as it can, or else leaves at ``leaving``."""
@@ -147,7 +145,7 @@ def extend(
 
 
 @part
-def _end_first(shape: NDArray[np.int32], asked: NDArray[np.float64], plan: MachinePlan) -> None:
+def _end_first(shape: NDArray[np.int32], asked: Floats, plan: MachinePlan) -> None:
     job = int(plan.ends[plan.span[0], _JOB])
     plan.span[0] += 1
     take(plan.machines, plan.machine[job], asked[shape[job]], -1.0)
@@ -185,7 +183,7 @@ def _enter(plan: MachinePlan, time: float, job: float) -> None:
 
 
 @part
-def _move(ends: NDArray[np.float64], span: NDArray[np.int64], begin: int) -> None:
+def _move(ends: Floats, span: Integers, begin: int) -> None:
     """Move all to the middle of the rows, which are twice as many as ever run at once."""
     first, count = span[0], span[1] - span[0]
     for k in range(count):
