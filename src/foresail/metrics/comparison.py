@@ -179,13 +179,9 @@ def compare(
             before, after = float(mine.mean()), float(theirs.mean())
         else:
             before, after = (float(np.quantile(values, level)) for values in (mine, theirs))
+        resampled = None
         if count and level != 1.0:
-            resampled = (
-                _resampled(mine, level, block, draws),
-                _resampled(theirs, level, block, draws),
-            )
-        else:
-            resampled = None
+            resampled = [_resampled(values, level, block, draws) for values in (mine, theirs)]
         changes.append(_change(metric, before, after, resampled))
     return Comparison(
         baseline=baseline.meta.policy,
@@ -215,12 +211,9 @@ def movers(jobs: pl.DataFrame, count: int = 20) -> tuple[pl.DataFrame, pl.DataFr
         "wait_seconds_other",
         difference_seconds=pl.col("wait_seconds_other") - pl.col("wait_seconds"),
     )
-    gained = changed.filter(pl.col("difference_seconds") < 0).sort(
-        "difference_seconds", maintain_order=True
-    )
-    lost = changed.filter(pl.col("difference_seconds") > 0).sort(
-        "difference_seconds", descending=True, maintain_order=True
-    )
+    by = "difference_seconds"
+    gained = changed.filter(pl.col(by) < 0).sort(by, maintain_order=True)
+    lost = changed.filter(pl.col(by) > 0).sort(by, descending=True, maintain_order=True)
     return gained.head(count), lost.head(count)
 
 
@@ -246,7 +239,7 @@ def _resampled(
 
 
 def _change(
-    metric: Metric, before: float, after: float, resampled: tuple[Floats, Floats] | None
+    metric: Metric, before: float, after: float, resampled: Sequence[Floats] | None
 ) -> Change:
     ratio = after / before if before else math.nan
     if resampled is None:

@@ -63,7 +63,8 @@ def whole_jobs(schedule: Schedule) -> pl.DataFrame:
 
 def requeued() -> pl.Expr:
     """Mask attempts that were preempted or lost, with their jobs requeued."""
-    return pl.col("ended_because").is_in(sorted(REQUEUED)).fill_null(value=False)
+    because = [pl.col("ended_because") == each.value for each in sorted(REQUEUED)]
+    return pl.any_horizontal(because).fill_null(value=False)
 
 
 def eligible_seconds() -> pl.Expr:

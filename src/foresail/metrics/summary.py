@@ -68,13 +68,9 @@ def partition_summaries(schedule: Schedule) -> list[PartitionSummary]:
     for text in sorted(
         {*_named_or_all(sizes), *ids}, key=lambda text: (not text, "," in text, text)
     ):
-        processors = float(
-            sum(
-                sizes[each]
-                for each in sizes
-                if _named_or_all(sizes, each) & _named_or_all(sizes, text)
-            )
-        )
+        named = _named_or_all(sizes, text)
+        shared = [each for each in sizes if _named_or_all(sizes, each) & named]
+        processors = float(sum(sizes[each] for each in shared))
         mine = pl.col("job_id").is_in(ids.get(text, pl.Series([], dtype=pl.String)).implode())
         those = jobs.filter(mine)
         machine = replace(schedule.meta, processors=processors, capacity=())
@@ -211,7 +207,7 @@ def deadline_metrics(schedule: Schedule) -> DeadlineMetrics:
         slo_on_time_goodput_hours=_hours(on_time),
         best_effort_goodput_hours=_hours(best_effort),
         best_effort_latency_seconds=float(latency.mean()) if latency.size else math.nan,
-        best_effort_completed=_jobs(best_effort),
+        best_effort_completed=best_effort.height,
         effective_load=effective_load(schedule),
         preemptions=_ended(schedule.jobs, EndedBecause.PREEMPTED),
         lost_attempts=_ended(schedule.jobs, EndedBecause.LOST),
@@ -304,17 +300,12 @@ def fairness(schedule: Schedule) -> Fairness:
         mine = rows
         if len(groups) > 1:
             mine = rows.filter(pl.col("job_id").is_in(job_ids.implode()))
-        queued, start, end, cpus = (
-            mine[name].to_numpy().astype(np.float64)
-            for name in ("queued_seconds", "start_seconds", "end_seconds", "cpus")
-        )
-        first = mine["first"].to_numpy()
-        orders = np.argsort(start, kind="stable"), np.argsort(end, kind="stable")
+        told = mine.select("queued_seconds", "start_seconds", "end_seconds", "cpus")
+        swept = told.to_numpy(writable=True).T
+        first = mine["first"].to_numpy(writable=True)
         since, _, there = capacity_steps(replace(schedule.meta, processors=processors))
-        passed_over, waiting, fitting = sweep_queue(
-            queued, start, end, cpus, first, *orders, since, there
-        )
-        overtakings += int(overtaken(start[first]).sum())
+        passed_over, waiting, fitting = sweep_queue(swept, first, since, there)
+        overtakings += int(overtaken(swept[1, first]).sum())
         passings += int(passed_over.sum())
         idle_while_waiting += waiting
         idle_while_fitting += fitting

@@ -33,7 +33,7 @@ def cpu_seconds(
 ) -> float:
     """Cpu seconds of some stretches of time, each with so many cpus, that lie in a window."""
     window = (begin_seconds, end_seconds)
-    return float(cpus @ (np.clip(until, *window) - np.clip(since, *window)))
+    return float(np.einsum("i,i", cpus, np.clip(until, *window) - np.clip(since, *window)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +76,16 @@ def steady_window(schedule: Schedule) -> Span:
     last = rows["submit_seconds"].to_numpy().max(initial=whole.begin_seconds)
     runtimes = (rows["end_seconds"] - rows["start_seconds"]).to_numpy()
     steady = Span(whole.begin_seconds, float(last))
-    is_steady = steady.seconds > 0 and steady.seconds >= np.median(runtimes)
+    is_steady = steady.seconds > 0 and (
+        steady.seconds >= runtimes.max() or steady.seconds >= np.median(runtimes)
+    )
     return steady if is_steady else whole
 
 
 def held_share(machine: ScheduleMeta, rows: pl.DataFrame, window: Span) -> float:
     """Cpu seconds that some attempts held in a window, as a share of what there were."""
     edges = window.begin_seconds, window.end_seconds
-    start, end, cpus = (
-        rows[name].to_numpy().astype(np.float64)
-        for name in ("start_seconds", "end_seconds", "cpus")
-    )
+    start, end, cpus = (rows[name].to_numpy() for name in ("start_seconds", "end_seconds", "cpus"))
     there = cpu_seconds_there(machine, *edges)
     return cpu_seconds(start, end, cpus, *edges) / there if there > 0 else math.nan
 
@@ -160,18 +159,11 @@ def lay_out(schedule: Schedule) -> LaidJobs:
     they started, on the lowest free processors, together where they fit together.
     """
     rows = attempts(schedule)
-    start = rows["start_seconds"].to_numpy().astype(np.float64)
-    end = rows["end_seconds"].to_numpy().astype(np.float64)
+    start = rows["start_seconds"].to_numpy()
+    end = rows["end_seconds"].to_numpy()
     width = np.maximum(np.rint(rows["cpus"].to_numpy()), 1).astype(np.int64)
     processors = max(math.ceil(schedule.meta.processors), 1)
-    job, low, high = pack_rows(
-        start,
-        end,
-        width,
-        np.argsort(start, kind="stable"),
-        np.argsort(end, kind="stable"),
-        processors,
-    )
+    job, low, high = pack_rows(start, end, width, processors)
     return LaidJobs(start[job], end[job], low, high, processors)
 
 

@@ -71,21 +71,18 @@ def _integrate(
 
 @part
 def _place(tree: NDArray[np.float64], position: int, value: float) -> None:
-    """Set a leaf of a minimum tree (``tree.size / 2`` leaves) and renew its ancestors."""
+    """Set a leaf of a minimum tree (``tree.size / 2`` leaves) and renew ancestors that change."""
     node = tree.size // 2 + position
-    tree[node] = value
-    node //= 2
-    while node >= 1:
-        tree[node] = min(tree[2 * node], tree[2 * node + 1])
+    while node >= 1 and tree[node] != value:
+        tree[node] = value
         node //= 2
+        value = min(tree[2 * node], tree[2 * node + 1])
 
 
 @part
 def _first_at_most(tree: NDArray[np.float64], limit: float) -> int:
-    """Position of the first leaf that is at most the limit; the number of leaves if none is."""
+    """Position of the first leaf that is at most the limit, where there is one."""
     leaves = tree.size // 2
-    if tree[1] > limit:
-        return leaves
     node = 1
     while node < leaves:
         node *= 2
@@ -95,23 +92,18 @@ def _first_at_most(tree: NDArray[np.float64], limit: float) -> int:
 
 
 def sweep_queue(
-    submit: NDArray[np.float64],
-    start: NDArray[np.float64],
-    end: NDArray[np.float64],
-    width: NDArray[np.float64],
+    rows: NDArray[np.float64],
     first: NDArray[np.bool_],
-    start_order: NDArray[np.int64],
-    end_order: NDArray[np.int64],
     since: NDArray[np.float64],
     processors: NDArray[np.float64],
 ) -> tuple[NDArray[np.bool_], float, float]:
     """Follow free processors and the queue through a schedule.
 
-    Rows are attempts in order of submission. Those that are not ``first`` were requeued: they
-    neither delay others nor are delayed, as they have had their turn. ``start_order`` and
-    ``end_order`` sort rows by start and by end, stably. ``since`` (ascending, the first before all
-    else) says from when on there are how many ``processors``. At one instant ends come first, then
-    processors, then submissions, then starts in order of submission.
+    ``rows`` has submissions, starts, ends and widths of attempts in order of submission. Those that
+    are not ``first`` were requeued: they neither delay others nor are delayed, as they have had
+    their turn. ``since`` (ascending, the first before all else) says from when on there are how
+    many ``processors``. At one instant ends come first, then processors, then submissions, then
+    starts in order of submission.
 
     Returns
     -------
@@ -122,27 +114,54 @@ def sweep_queue(
     idle_while_fitting
         Processor seconds free while a waiting row would have fitted into them.
     """
-    leaves = 1
-    while leaves < submit.size:
-        leaves *= 2
-    passed_over = np.zeros(submit.size, dtype=np.bool_)
+    submit, start, end, _ = rows
+    orders = _orders(start, end)
+    come = np.arange(0, start.size, 64)
+    longest = int(np.max(64 + come - np.searchsorted(start[orders[0]], submit[come]), initial=0))
+    leaves = 2 << longest.bit_length()  # half of them are free whenever rows have moved up
+    places = np.zeros(start.size, dtype=np.int32), np.zeros(leaves, dtype=np.int32)
+    passed_over = np.zeros(start.size, dtype=np.bool_)
+    trees = np.full((2, 2 * leaves), np.inf)
+    changes = np.stack((since, np.diff(processors, prepend=0.0)))
     idle_while_waiting, idle_while_fitting = _sweep(
-        np.stack((submit, start, end, width)),
-        np.stack((start_order, end_order)),
-        np.stack((since, np.diff(processors, prepend=0.0))),
-        np.full((2, 2 * leaves), np.inf),
-        first,
-        passed_over,
+        rows, orders, changes, trees, places, first, passed_over
     )
     return passed_over, idle_while_waiting, idle_while_fitting
+
+
+def _orders(start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Rows by their starts, stably, and by their ends."""
+    return np.stack((np.argsort(start, kind="stable"), np.argsort(end)), dtype=np.int32)
+
+
+@part
+def _move_up(
+    trees: NDArray[np.float64], leaf_of: NDArray[np.int32], row_at: NDArray[np.int32]
+) -> int:
+    """Move all rows of the minimum trees to their first leaves, in order; how many these are."""
+    leaves = row_at.size
+    kept = 0
+    for leaf in range(leaves, 2 * leaves):
+        width, unmarked = trees[0, leaf], trees[1, leaf]
+        trees[:, leaf] = np.inf
+        if width < np.inf:
+            row = row_at[leaf - leaves]
+            leaf_of[row], row_at[kept] = kept, row
+            trees[0, leaves + kept], trees[1, leaves + kept] = width, unmarked
+            kept += 1
+    for node in range(leaves - 1, 0, -1):
+        for tree in range(2):
+            trees[tree, node] = min(trees[tree, 2 * node], trees[tree, 2 * node + 1])
+    return kept
 
 
 @bare_kernel
 def _sweep(
     rows_of: NDArray[np.float64],
-    orders: NDArray[np.int64],
+    orders: NDArray[np.int32],
     changes: NDArray[np.float64],
     trees: NDArray[np.float64],
+    places: tuple[NDArray[np.int32], NDArray[np.int32]],
     first: NDArray[np.bool_],
     passed_over: NDArray[np.bool_],
 ) -> tuple[float, float]:
@@ -150,20 +169,19 @@ def _sweep(
 
     ``rows_of`` has submissions, starts, ends and widths, ``orders`` those by start and by end;
     ``changes`` has when there were more or fewer processors, and how many; ``trees`` are two empty
-    minimum trees of the rows that wait: all, and those that none has delayed yet.
+    minimum trees of the rows that wait: all, and those that none has delayed yet. ``places`` has
+    leaves of rows and rows of leaves; what starts as it is submitted has none.
     """
     submit, start, end, width = rows_of[0], rows_of[1], rows_of[2], rows_of[3]
     start_order, end_order = orders[0], orders[1]
     waiting, unmarked = trees[0], trees[1]
+    leaf_of, row_at = places
     rows = submit.size
     idle_while_waiting = 0.0
     idle_while_fitting = 0.0
     free = changes[1, 0]
     come = 1
-    queued = 0
-    submitted = 0
-    started = 0
-    ended = 0
+    leaves = submitted = started = ended = 0
     previous = 0.0
     while ended < rows:
         now = end[end_order[ended]]
@@ -173,7 +191,7 @@ def _sweep(
             now = min(now, start[start_order[started]])
         if come < changes.shape[1]:
             now = min(now, changes[0, come])
-        if queued > 0 and free > 0.0:
+        if waiting[1] < np.inf and free > 0.0:
             idle_while_waiting += free * (now - previous)
             if waiting[1] <= free + _ROUNDING:
                 idle_while_fitting += free * (now - previous)
@@ -190,25 +208,30 @@ def _sweep(
         for row in range(submitted, rows):
             if submit[row] > now:
                 break
-            _place(waiting, row, width[row])
-            if first[row]:
-                _place(unmarked, row, width[row])
             submitted += 1
-            queued += 1
+            if start[row] > submit[row]:
+                if leaves == row_at.size:
+                    leaves = _move_up(trees, leaf_of, row_at)
+                leaf_of[row], row_at[leaves] = leaves, row
+                _place(waiting, leaves, width[row])
+                if first[row]:
+                    _place(unmarked, leaves, width[row])
+                leaves += 1
         first_start = started
         while started < rows and start[start_order[started]] <= now:
             row = start_order[started]
-            _place(waiting, row, np.inf)
-            _place(unmarked, row, np.inf)
+            if start[row] > submit[row]:
+                _place(waiting, leaf_of[row], np.inf)
+                _place(unmarked, leaf_of[row], np.inf)
             started += 1
-            queued -= 1
         for i in range(first_start, started):
             row = start_order[i]
-            passed = _first_at_most(unmarked, free + _ROUNDING) if first[row] else row
-            while passed < row:
-                passed_over[passed] = True
-                _place(unmarked, passed, np.inf)
-                passed = _first_at_most(unmarked, free + _ROUNDING)
+            while first[row] and unmarked[1] <= free + _ROUNDING:
+                leaf = _first_at_most(unmarked, free + _ROUNDING)
+                if row_at[leaf] > row:
+                    break
+                passed_over[row_at[leaf]] = True
+                _place(unmarked, leaf, np.inf)
             if end[row] > start[row]:
                 free -= width[row]
     return idle_while_waiting, idle_while_fitting
@@ -263,8 +286,6 @@ def pack_rows(
     start: NDArray[np.float64],
     end: NDArray[np.float64],
     width: NDArray[np.int64],
-    start_order: NDArray[np.int64],
-    end_order: NDArray[np.int64],
     processors: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Lay every job on processor rows: the lowest hole that holds it, else the lowest holes.
@@ -273,7 +294,7 @@ def pack_rows(
     last. A job that finds too few free rows (a schedule wider than the machine) is cut short.
     """
     times = np.stack((start, end))
-    jobs = np.stack((width, start_order, end_order))
+    jobs = np.stack((width, *_orders(start, end)))
     spans = np.zeros((start.size, 2), dtype=np.int64)
     holes = np.zeros((processors + 1, 2), dtype=np.int64)
     holes[0, 1] = processors
