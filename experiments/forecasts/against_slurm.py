@@ -22,8 +22,16 @@ from statistics import fmean
 
 from foresail.explain.outlook import external_outlook
 from foresail.explain.start_forecaster import StartForecaster
-from foresail.live.adapters.slurm import reading
-from foresail.live.adapters.slurm.reading import AccountingRow, NodeRow, QueueRow
+from foresail.live.adapters.slurm.commands import (
+    AccountingRow,
+    NodeRow,
+    QueueRow,
+    moment,
+    read_accounting,
+    read_nodes,
+    read_queue,
+)
+from foresail.live.adapters.slurm.state import history_of, state_of
 
 MEDIANS = {"align": 22, "sort": 26, "fit": 32, "render": 40, "solve": 52, "train": 70}
 USERS = ("games", "mail", "man")
@@ -43,7 +51,7 @@ def record(seed: int, path: Path) -> None:
         jobs.append((at, name, seconds, limit, min(WIDEST, 2 ** draw.randrange(4)), user))
     begin, asked = time.time(), 0.0
     with path.open("w") as file:
-        while jobs or any(row.StateCompact != "CG" for row in reading.read_queue()):
+        while jobs or any(row.StateCompact != "CG" for row in read_queue()):
             while jobs and time.time() - begin >= jobs[0][0]:
                 _, name, seconds, limit, cpus, user = jobs.pop(0)
                 words = ["sbatch", f"--uid={user}", "-D", "/tmp", "-o", "/dev/null", "-J", name]
@@ -53,13 +61,13 @@ def record(seed: int, path: Path) -> None:
                 asked = time.time()
                 seen = {
                     "now": asked,
-                    "queue": reading.read_queue(),
-                    "nodes": reading.read_nodes(),
+                    "queue": read_queue(),
+                    "nodes": read_nodes(),
                 }
                 file.write(json.dumps(seen) + "\n")
             time.sleep(0.2)
         time.sleep(10.0)
-        rows = reading.read_accounting(begin - 1.0)
+        rows = read_accounting(begin - 1.0)
         file.write(json.dumps({"begin": begin, "accounting": rows}) + "\n")
 
 
@@ -67,15 +75,15 @@ def judge(path: Path) -> list[tuple[float, float, float, float, float]]:
     """Return of each answer that Slurm has an estimate of too: truth, estimate and our range."""
     *seen, past = (json.loads(line) for line in path.read_text().splitlines())
     rows = [AccountingRow._make(row) for row in past["accounting"]]
-    rows = [row for row in rows if (reading.moment(row.Start) or 0.0) >= past["begin"] - 1.0]
-    began = {row.JobID: reading.moment(row.Start) for row in rows}
+    rows = [row for row in rows if (moment(row.Start) or 0.0) >= past["begin"] - 1.0]
+    began = {row.JobID: moment(row.Start) for row in rows}
     answers = []
     for each in seen:
         now = each["now"]
         queue, nodes = map(QueueRow._make, each["queue"]), map(NodeRow._make, each["nodes"])
-        state, forecaster = reading.state_of([*queue], [*nodes], now), StartForecaster()
-        known = [row for row in rows if (reading.moment(row.End) or math.inf) < now - 2.0]
-        forecaster.catch_up(reading.history_of(known))
+        state, forecaster = state_of([*queue], [*nodes], now), StartForecaster()
+        known = [row for row in rows if (moment(row.End) or math.inf) < now - 2.0]
+        forecaster.catch_up(history_of(known))
         for account, line in state.waiting.items():
             runs, room = state.running.get(account, ()), state.room[account]
             found = forecaster.forecast(external_outlook(now, account, room, runs, line))

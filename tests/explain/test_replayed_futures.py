@@ -12,6 +12,7 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Uniform
+from foresail.explain import futures
 from foresail.explain import replayed_futures as module
 from foresail.explain.arrivals import DrawnArrivals
 from foresail.explain.forecast import forecast_waiting
@@ -209,3 +210,12 @@ def test_what_a_simpler_rule_stands_in_for_is_said():
 
     after = (others[0].job.job_id,)
     assert stand_in_reason(with_first(after=after)) == "jobs that wait for others"
+
+
+def test_threads_that_draw_ask_for_no_higher_priority_than_there_is(monkeypatch):
+    """An ordinary user may only lower it: under ``nice -n 15`` a 10 is refused."""
+    asked = []
+    monkeypatch.setattr(futures.os, "getpriority", lambda kind, who: 15)
+    monkeypatch.setattr(futures.os, "setpriority", lambda kind, who, nice: asked.append(nice))
+    futures._let_others_first()
+    assert asked == [15]

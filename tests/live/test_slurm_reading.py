@@ -9,14 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.live.adapters.slurm import reading
-from foresail.live.adapters.slurm.reading import (
-    AccountingRow,
-    NodeRow,
-    QueueRow,
-    history_of,
-    state_of,
-)
+from foresail.live.adapters.slurm import commands
+from foresail.live.adapters.slurm.commands import AccountingRow, NodeRow, QueueRow
+from foresail.live.adapters.slurm.state import history_of, state_of
 from foresail.model.cluster import Resources
 from foresail.model.errors import InputError
 from foresail.model.event import EndedBecause
@@ -41,13 +36,13 @@ def recorded(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
         path = RECORDED / f"slurm-{version}" / f"{arguments[0]}{short}.txt"
         return path.read_bytes().decode()
 
-    monkeypatch.setattr(reading.secrets, "token_hex", lambda _: MARK[1:])
-    monkeypatch.setattr(reading, "output", output)
+    monkeypatch.setattr(commands.secrets, "token_hex", lambda _: MARK[1:])
+    monkeypatch.setattr(commands, "output", output)
 
 
 def test_a_recorded_cluster_of_2205(monkeypatch: pytest.MonkeyPatch) -> None:
     recorded(monkeypatch, "22.05")
-    state = state_of(reading.read_queue(), reading.read_nodes(), 1795827670.0)
+    state = state_of(commands.read_queue(), commands.read_nodes(), 1795827670.0)
     assert {name: each.cpus for name, each in state.room.items()} == {"main,spec": 12, "cloud": 8}
     names = {
         each.job.job_id: each.job.name
@@ -72,7 +67,7 @@ def test_a_recorded_cluster_of_2205(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_recorded_cluster_of_2411(monkeypatch: pytest.MonkeyPatch) -> None:
     recorded(monkeypatch, "24.11")
-    state = state_of(reading.read_queue(), reading.read_nodes(), 1795827670.0)
+    state = state_of(commands.read_queue(), commands.read_nodes(), 1795827670.0)
     assert state.room["main"].cpus == 12
     assert set(state.estimates) >= {"9", "12"}
     assert state.aside["9"] == "is kept back (JobHeldUser)"
@@ -80,7 +75,7 @@ def test_a_recorded_cluster_of_2411(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_recorded_accounting(monkeypatch: pytest.MonkeyPatch) -> None:
     recorded(monkeypatch, "22.05")
-    attempts = history_of(reading.read_accounting(0.0)).past
+    attempts = history_of(commands.read_accounting(0.0)).past
     assert [each.outcome.end_seconds for each in attempts] == sorted(
         each.outcome.end_seconds for each in attempts
     )
@@ -100,17 +95,17 @@ FREE = st.text(max_size=30).filter(lambda text: MARK not in text and MARK[0] not
 def test_no_text_between_markers_breaks_a_row(rows: list[tuple[str, str, str]]) -> None:
     rows = [(f"{at}", *row[1:]) for at, row in enumerate(rows)]
     text = "".join("".join(each + MARK for each in row) + "\n" for row in rows)
-    assert [*reading.framed(text, MARK, 3)] == rows
+    assert [*commands.framed(text, MARK, 3)] == rows
     if rows:
         with pytest.raises(InputError, match="not whole"):
-            [*reading.framed(text[: -len(MARK) - 1], MARK, 3)]
+            [*commands.framed(text[: -len(MARK) - 1], MARK, 3)]
 
 
 @given(st.text(max_size=40))
 def test_parsers_refuse_or_read_any_text(text: str) -> None:
     row = JOB._replace(Name=text, Account=text, Reason=text, Feature=text)
     assert len(state_of([row], [NODE], 200.0).estimates) == 1
-    for parse in (reading.limit_seconds, reading.moment, reading.resources_of):
+    for parse in (commands.limit_seconds, commands.moment, commands.resources_of):
         try:
             parse(text)
         except InputError:
@@ -118,13 +113,13 @@ def test_parsers_refuse_or_read_any_text(text: str) -> None:
 
 
 def test_values() -> None:
-    assert reading.limit_seconds("1-02:03:04") == 93_784.0
-    assert reading.limit_seconds("2:00") == 120.0
-    assert reading.limit_seconds("UNLIMITED") is None
-    assert reading.limit_seconds("2") == 120.0
+    assert commands.limit_seconds("1-02:03:04") == 93_784.0
+    assert commands.limit_seconds("2:00") == 120.0
+    assert commands.limit_seconds("UNLIMITED") is None
+    assert commands.limit_seconds("2") == 120.0
     tres = "cpu=3,mem=1.5G,node=2,billing=3,gres/gpu=2,license/x=1"
     others = "gres/gpu", "license/x"
-    assert reading.resources_of(tres) == (Resources(3.0, 1.5 * 2**30), others)
+    assert commands.resources_of(tres) == (Resources(3.0, 1.5 * 2**30), others)
 
 
 @pytest.mark.parametrize("flag", ["drain", "not_responding", "maintenance", "reserved"])
@@ -206,13 +201,15 @@ def test_attempts_that_ended_are_the_past() -> None:
 
 def test_errors_of_commands_are_one_sentence() -> None:
     with pytest.raises(InputError, match=r"no-such-command"):
-        reading.output(["no-such-command"])
+        commands.output(["no-such-command"])
     away = "import sys; print('Unable to contact slurm controller\\x1b', file=sys.stderr); exit(1)"
     with pytest.raises(InputError, match=r"contact slurm controller$"):
-        reading.output([sys.executable, "-c", away])
+        commands.output([sys.executable, "-c", away])
     with pytest.raises(InputError, match="timed out"):
-        reading.output([sys.executable, "-c", "input() if 0 else __import__('time').sleep(9)"], 0.1)
+        commands.output(
+            [sys.executable, "-c", "input() if 0 else __import__('time').sleep(9)"], 0.1
+        )
     with pytest.raises(InputError, match="failed with exit status 3"):
-        reading.output([sys.executable, "-c", "exit(3)"])
+        commands.output([sys.executable, "-c", "exit(3)"])
     shown = "import os; print(os.environ['LC_ALL'], os.environ['SLURM_TIME_FORMAT'])"
-    assert reading.output([sys.executable, "-c", shown]) == "C %s\n"
+    assert commands.output([sys.executable, "-c", shown]) == "C %s\n"

@@ -18,7 +18,7 @@ from foresail.model.words import percent
 
 if TYPE_CHECKING:
     from foresail.explain.forecast import WaitingForecast
-    from foresail.live.adapters.slurm.reading import SlurmState
+    from foresail.live.adapters.slurm.state import SlurmState
 
 app = CommandGroup("Foresee the starts of a Slurm cluster's jobs, with no rights and no service.")
 app.callback()(lambda: None)  # or a group of one command would be that command
@@ -36,14 +36,13 @@ def start(job_id: str | None = None, /, as_json: bool = False) -> None:
     asked = [each for each in state.estimates if job_id in (None, each, each.partition("_")[0])]
     if job_id is not None and not asked:
         raise InputError("does not wait", field="JOB", value=job_id, expected="an id of squeue")
-    jobs = {each.job.job_id: each.job for line in state.waiting.values() for each in line}
     answers = []
-    for each in asked:
-        job, aside = jobs.get(each), state.aside.get(each)
-        name = "" if job is None else "".join(c for c in job.name or "" if c.isprintable())
-        answer = {"job_id": each, "name": name, "user": job.user if job else None}
-        answer |= {"left_to_slurm": aside, "by_slurm": state.estimates[each]}
-        answers.append(answer | _foreseen(None if aside else starts.get(each), state.now))
+    for waits in asked:
+        job, aside = state.jobs[waits], state.aside.get(waits)
+        name = "".join(c for c in job.name or "" if c.isprintable())
+        answer: dict[str, Any] = {"job_id": waits, "name": name, "user": job.user}
+        answer |= {"left_to_slurm": aside, "by_slurm": state.estimates[waits]}
+        answers.append(answer | _foreseen(None if aside else starts.get(waits), state.now))
     answers.sort(key=lambda each: math.inf if each["start"] is None else each["start"]["p50"])
     if as_json:
         print_json({"made_seconds": state.now, "jobs": answers, "remark": remark})
@@ -62,15 +61,16 @@ def _look() -> tuple[SlurmState, dict[str, WaitingForecast], str]:
     from foresail.explain.forecast import SCENARIOS
     from foresail.explain.outlook import external_outlook
     from foresail.explain.start_forecaster import StartForecaster
-    from foresail.live.adapters.slurm import reading
+    from foresail.live.adapters.slurm.commands import read_accounting, read_nodes, read_queue
+    from foresail.live.adapters.slurm.state import history_of, state_of
 
     forecaster, starts, remark = StartForecaster(), dict[str, "WaitingForecast"](), ""
     with doing("reading Slurm"):
-        rows = reading.read_queue(), reading.read_nodes()
-        state = reading.state_of(*rows, time.time())
+        rows = read_queue(), read_nodes()
+        state = state_of(*rows, time.time())
         try:
-            past = reading.read_accounting(state.now - 14 * 86_400.0)
-            forecaster.catch_up(reading.history_of(past))
+            past = read_accounting(state.now - 14 * 86_400.0)
+            forecaster.catch_up(history_of(past))
         except InputError as error:
             remark = f"nothing was learned: {error}"
     for account, line in state.waiting.items():

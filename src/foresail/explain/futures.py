@@ -131,7 +131,8 @@ def _in_threads(futures: int, starts: Callable[[int, int], Floats]) -> Floats:
 def _let_others_first() -> None:
     """Lower the priority of this thread, which draws: what answers meanwhile takes little."""
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+        own = os.getpriority(os.PRIO_PROCESS, 0)  # none may raise it again
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), max(own, _NICENESS))
 
 
 def _runtimes(

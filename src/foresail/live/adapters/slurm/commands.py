@@ -1,0 +1,175 @@
+"""Commands of Slurm that any user may run, the rows that they print, and what texts there mean.
+
+Names are free text: so behind each field stands a marker, drawn for each call, that no name has.
+22.05 and 24.11 print the same fields so; their JSON differs, and takes ten times as long.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from foresail.model.cluster import Resources
+from foresail.model.errors import InputError
+
+_SAME: Final = {"LC_ALL": "C", "SLURM_TIME_FORMAT": "%s"}
+_OWN_WISHES: Final = ("SQUEUE_", "SINFO_", "SACCT_")  # variables that change what is printed
+_STATES: Final = "PENDING,RUNNING,SUSPENDED,CONFIGURING,COMPLETING,STOPPED,SIGNALING,RESIZING"
+NOTHING: Final = frozenset({"", "N/A", "NONE", "(null)", "Unknown", "None", "Invalid", "n/a"})
+_UNLIMITED: Final = NOTHING | {"UNLIMITED", "INVALID", "NOT_SET", "Partition_Limit", "infinite"}
+_CLOCK: Final = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")
+_AMOUNT: Final = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)")
+MEBIBYTE: Final = 1024.0**2
+_UNITS: Final = {unit: 1024.0**power for power, unit in enumerate(("", *"KMGTP"))}
+_COUNTED: Final = frozenset({"cpu", "mem", "node", "billing", "energy"})
+
+
+class QueueRow(NamedTuple):
+    """Row of ``squeue``: a job, or one task of an array; a short form alone has excluded nodes."""
+
+    JobArrayID: str
+    StateCompact: str
+    Reason: str
+    Partition: str
+    UserName: str
+    Account: str
+    QOS: str
+    Name: str
+    tres_alloc: str
+    OverSubscribe: str
+    TimeLimit: str
+    SubmitTime: str
+    EligibleTime: str
+    StartTime: str
+    PriorityLong: str
+    Feature: str
+    Licenses: str
+    Reservation: str
+    ReqNodes: str
+    Dependency: str
+    excluded: str
+
+
+class NodeRow(NamedTuple):
+    """Row of ``sinfo -N``: a node in one of its partitions."""
+
+    NodeList: str
+    PartitionName: str
+    StateComplete: str
+    CPUsState: str
+    Memory: str
+    OverSubscribe: str
+    PriorityTier: str
+
+
+class AccountingRow(NamedTuple):
+    """Row of ``sacct -D -X``: an attempt of a job, or of one task of an array."""
+
+    JobID: str
+    State: str
+    User: str
+    Account: str
+    QOS: str
+    Partition: str
+    JobName: str
+    ReqTRES: str
+    Submit: str
+    Eligible: str
+    Start: str
+    End: str
+    TimelimitRaw: str
+
+
+def output(arguments: Sequence[str], seconds: float = 60.0) -> str:
+    """Run a command of Slurm, return what it prints; ``InputError`` if it fails or is too slow."""
+    command = arguments[0]
+    env = {k: v for k, v in os.environ.items() if not k.startswith(_OWN_WISHES)} | _SAME
+    try:
+        done = subprocess.run(
+            arguments, stdin=subprocess.DEVNULL, capture_output=True, env=env, timeout=seconds
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(str(error)[:200], source=command, expected="Slurm") from error
+    if done.returncode:
+        lines = done.stderr.decode("utf-8", "replace").splitlines() or [""]
+        said = "".join(each for each in lines[0] if each.isprintable()).strip()
+        raise InputError(said or f"failed with exit status {done.returncode}", source=command)
+    return done.stdout.decode("utf-8", "replace")
+
+
+def read_queue() -> list[QueueRow]:
+    """Return what waits and runs; raises as ``output``."""
+    mark, names = f"x{secrets.token_hex(8)}", QueueRow._fields[:-1]
+    words = ["squeue", "-a", "-h", "-r"]
+    asked = ",".join(f"{name.replace('_', '-')}:0{mark}" for name in names)
+    rows = framed(output([*words, "-t", _STATES, "-O", asked]), mark, len(names))
+    waits = framed(output([*words, "-t", "PENDING", "-o", f"%i{mark}%x{mark}"]), mark, 2)
+    excluded = {row[0]: row[1] for row in waits}
+    return [QueueRow._make((*row, excluded.get(row[0], ""))) for row in rows]
+
+
+def read_nodes() -> list[NodeRow]:
+    """Return all nodes, each once for each of its partitions; raises as ``output``."""
+    mark, names = f"x{secrets.token_hex(8)}", NodeRow._fields
+    asked = ",".join(f"{name}:0{mark}" for name in names)
+    said = output(["sinfo", "-a", "-h", "-N", "-O", asked])
+    return [*map(NodeRow._make, framed(said, mark, len(names)))]
+
+
+def read_accounting(begin_seconds: float) -> list[AccountingRow]:
+    """Return attempts that were there since a moment of Unix time; raises as ``output``."""
+    mark, names = f"x{secrets.token_hex(8)}", AccountingRow._fields
+    words = ["sacct", "-a", "-D", "-X", "-n", "-p", f"--delimiter={mark}", "-E", "now"]
+    words += ["-S", f"uts{begin_seconds:.0f}", "-o", ",".join(names)]
+    return [*map(AccountingRow._make, framed(output(words), mark, len(names)))]
+
+
+def framed(text: str, mark: str, fields: int) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of a text with a marker behind each field; ``InputError`` if it is cut off."""
+    pieces = text.split(mark)
+    rest = pieces.pop()
+    if len(pieces) % fields or rest.strip("\n"):
+        raise InputError("an output of Slurm that is not whole", value=rest[-60:])
+    for begin in range(0, len(pieces), fields):
+        yield (pieces[begin].removeprefix("\n"), *pieces[begin + 1 : begin + fields])
+
+
+def moment(text: str) -> float | None:
+    """Return a moment in Unix seconds; None where there is none (yet)."""
+    return None if text in NOTHING else number(text)
+
+
+def limit_seconds(text: str) -> float | None:
+    """Return a limit (``1-02:03:04``, ``2:00``, or minutes) in seconds; None for no limit."""
+    if text in _UNLIMITED:
+        return None
+    parts = _CLOCK.fullmatch(text)
+    if parts is None:
+        return 60.0 * number(text)
+    days, hours, minutes, seconds = (int(each or 0) for each in parts.groups())
+    return 60.0 * (60.0 * (24.0 * days + hours) + minutes) + seconds
+
+
+def resources_of(tres: str) -> tuple[Resources, tuple[str, ...]]:
+    """Return cpus and memory of a list of resources, and the names of all others."""
+    amounts: dict[str, float] = {}
+    for each in tres.split(",") if tres not in NOTHING else ():
+        name, _, text = each.partition("=")
+        known = _AMOUNT.fullmatch(text)
+        if known is None:
+            raise InputError("not an amount of a resource", value=each, expected="cpu=4, mem=2G")
+        unit = MEBIBYTE if name == "mem" and not known[2] else _UNITS[known[2]]
+        amounts[name] = float(known[1]) * unit
+    others = tuple(name for name in amounts if name not in _COUNTED)
+    return Resources(amounts.get("cpu", 0.0), amounts.get("mem", 0.0)), others
+
+
+def number(text: str) -> float:
+    """Return a number; raises ``InputError`` if it is none."""
+    if not text.replace(".", "", 1).isdecimal() or not text.isascii():
+        raise InputError("not a number", value=text[:60], expected="a number in what Slurm prints")
+    return float(text)
