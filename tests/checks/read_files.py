@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from checks.file_examples import EXAMPLES
 from empty_rooms import empty_room
 from foresail.campaigns.plan import read_plan as read_campaign
 from foresail.checks.rules import demand
@@ -78,9 +79,11 @@ def _plugins(family: str, of: Callable[[Entry], Read]) -> Iterator[ReadFile]:
 
 
 def examples_of(entry: Entry) -> tuple[Example, ...]:
-    """The examples of a plug-in; empty if it shows none."""
+    """The examples of a plug-in, its own or here; empty if there are none."""
     build: object = entry.build
-    return build.examples() if hasattr(build, "examples") else ()
+    if hasattr(build, "examples"):
+        return build.examples()
+    return EXAMPLES.get(build.__name__, lambda: ())()
 
 
 def reader(entry: Entry) -> Read:

@@ -128,16 +128,16 @@ class Characteristic:
     analysis: str
     scalar: str
     """The finding's number that decides."""
-    relation: Literal["at least", "at most", "more than"]
-    """How the number must lie to the threshold for a yes."""
     threshold: float
     """The value that decides."""
-    kind: Literal["share", "duration", "rate", "points"]
-    """How the number is said."""
     rule: str
     """What makes a yes, in words, with ``{}`` for the threshold."""
     studied: tuple[Verdict, Verdict, Verdict, Verdict]
     """The study's verdicts on its platforms, in the order of ``STUDIED``."""
+    relation: Literal["at least", "at most", "more than"] = "at least"
+    """How the number must lie to the threshold for a yes."""
+    kind: Literal["share", "duration", "rate", "points"] = "share"
+    """How the number is said."""
     local_only: bool = False
     """Whether hours must be those of the place."""
 
@@ -161,9 +161,7 @@ CHARACTERISTICS: Final = (
         "Majority of jobs are small",
         "job_sizes",
         "share_below_0.01_percent",
-        "at least",
         SMALL_JOBS_SHARE,
-        "share",
         "at least {} of the jobs ask for less than 0.01 % of the machine",
         ("yes", "no", "no", "no"),
     ),
@@ -171,19 +169,17 @@ CHARACTERISTICS: Final = (
         "Majority of jobs are short",
         "job_durations",
         "p80_seconds",
-        "at most",
         SHORT_P80_SECONDS,
-        "duration",
         "four in five jobs run for at most {}",
         ("yes", "no", "no", "no"),
+        relation="at most",
+        kind="duration",
     ),
     Characteristic(
         "Diurnal patterns in submissions",
         "hourly_submissions",
         "share_by_day",
-        "at least",
         DAYTIME_SHARE,
-        "share",
         "at least {} of the jobs are submitted between 7 and 19 h",
         ("no", "yes", "yes", "yes"),
         local_only=True,
@@ -192,29 +188,25 @@ CHARACTERISTICS: Final = (
         "High job submission rate",
         "hourly_submissions",
         "mean_jobs_per_hour",
-        "at least",
         JOBS_PER_HOUR,
-        "rate",
         "at least {} on average over whole days",
         ("yes", "yes", "no", "no"),
+        kind="rate",
     ),
     Characteristic(
         "Resource over-commitment",
         "allocation_over_time",
         "mean_allocated_share",
-        "more than",
         OVERCOMMITTED_SHARE,
-        "share",
         "more than {} of the cpus are allocated on average",
         ("yes", "no", "no", "no"),
+        relation="more than",
     ),
     Characteristic(
         "Sub-second inter-arrival periods",
         "interarrivals",
         "share_below_1_second",
-        "at least",
         SUB_SECOND_SHARE,
-        "share",
         "at least {} of the jobs follow within a second",
         ("yes", "yes", "yes", "yes"),
     ),
@@ -222,9 +214,7 @@ CHARACTERISTICS: Final = (
         "User request variability",
         "user_variability",
         "share_of_users_2_times_or_more",
-        "at least",
         VARIABLE_USERS_SHARE,
-        "share",
         "at least {} of the users deviate twofold or more from their mean size",
         ("no", "yes", "yes", "yes"),
     ),
@@ -232,9 +222,7 @@ CHARACTERISTICS: Final = (
         "High fraction of unsuccessful jobs",
         "outcome_breakdown",
         "unsuccessful_share_of_jobs",
-        "at least",
         UNSUCCESSFUL_SHARE,
-        "share",
         "at least {} of the jobs fail or are aborted",
         ("yes", "yes", "no", "yes"),
     ),
@@ -242,9 +230,7 @@ CHARACTERISTICS: Final = (
         "Unsuccessful jobs consume much",
         "outcome_breakdown",
         "unsuccessful_share_of_cpu_time",
-        "at least",
         UNSUCCESSFUL_CPU_SHARE,
-        "share",
         "at least {} of the cpu time goes to unsuccessful jobs",
         ("yes", "yes", "no", "no"),
     ),
@@ -252,11 +238,11 @@ CHARACTERISTICS: Final = (
         "Longer, larger jobs fail more",
         "success_by_cpu_hours",
         "success_change_per_decade",
-        "at most",
         SUCCESS_CHANGE_PER_DECADE,
-        "points",
         "the success rate changes by {} or less with every tenfold of cpu hours",
         ("yes", "no", "no", "no"),
+        relation="at most",
+        kind="points",
     ),
 )
 """Rows of the dissertation's table 3.1, in its order."""

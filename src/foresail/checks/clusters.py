@@ -14,30 +14,12 @@ from typing import Any, Final, Self, cast
 
 from foresail.checks.rules import Make, Rule, demand, require_conformity
 from foresail.live.cluster_plugin import ClusterPlugin
+from foresail.model import event as news
 from foresail.model.adapter import ClusterAdapter, ClusterTrial, KnownJob, LivesByItself
 from foresail.model.changing_nodes import changed, changes_between
 from foresail.model.cluster import Cluster, Node
 from foresail.model.decision import Placement, Preempt, Start, Withdraw
 from foresail.model.errors import InputError
-from foresail.model.event import (
-    Began,
-    Cancelled,
-    Ended,
-    EndedBecause,
-    Event,
-    Held,
-    JobChanged,
-    NodeAdded,
-    NodeChange,
-    NodeChanged,
-    NodeDown,
-    NodeEvent,
-    NodeRemoved,
-    NotStarted,
-    Outcome,
-    Released,
-    Submitted,
-)
 from foresail.model.job import Job
 from foresail.model.registry import Entry
 from foresail.model.words import CLUSTER_JOB_ID
@@ -133,7 +115,7 @@ def stops_what_it_is_to_stop(make: Make) -> None:
         driver.carry_out(Preempt(long.job_id, attempt=2))
         driver.wait_for(1)
         ended = [(each.attempt, each.ended_because) for each in driver.outcomes]
-        expected = [(1, EndedBecause.PREEMPTED), (2, EndedBecause.PREEMPTED)]
+        expected = [(1, news.EndedBecause.PREEMPTED), (2, news.EndedBecause.PREEMPTED)]
         demand(ended == expected, f"it reports {ended}")
 
 
@@ -241,16 +223,16 @@ def loses_what_nodes_take_along(make: Make) -> None:
         driver.wait_quietly()
         homes, living = _homes(driver.adapter.cluster), _living(trial)
         for name in homes:
-            living.happen(NodeRemoved(driver.now, name))
-            driver.wait_for_nodes(NodeRemoved(driver.now, name))
+            living.happen(news.NodeRemoved(driver.now, name))
+            driver.wait_for_nodes(news.NodeRemoved(driver.now, name))
         ended = [(each.attempt, str(each.ended_because)) for each in driver.outcomes]
         demand(
             ended in ([(1, "lost")], [(1, "revoked")]),
             f"once all nodes have gone it has reported {ended}",
         )
         for node, partition in homes.values():
-            living.happen(NodeAdded(driver.now, node, partition))
-            driver.wait_for_nodes(NodeAdded(driver.now, node, partition))
+            living.happen(news.NodeAdded(driver.now, node, partition))
+            driver.wait_for_nodes(news.NodeAdded(driver.now, node, partition))
         driver.carry_out(replace(long, attempt=2))
         driver.wait_quietly()
         begun = trial.times_begun(long.job_id)
@@ -264,7 +246,9 @@ def tells_what_it_did_not_start(make: Make) -> None:
         if not driver.adapter.capabilities.refuses_starts:
             return
         start = trial.start_of(0.0)
-        _living(trial).happen(NotStarted(driver.now, start.job_id, 1, "it is tried", _SOON_SECONDS))
+        _living(trial).happen(
+            news.NotStarted(driver.now, start.job_id, 1, "it is tried", _SOON_SECONDS)
+        )
         driver.carry_out(start)
         driver.wait_quietly()
         driver.carry_out(start)
@@ -286,7 +270,7 @@ def tells_what_began_by_itself(make: Make) -> None:
             return
         start = trial.start_of(_SOON_SECONDS)
         now = driver.now
-        _living(trial).happen(Began(now, start.job_id, 1, start.placement, now, ours=False))
+        _living(trial).happen(news.Began(now, start.job_id, 1, start.placement, now, ours=False))
         driver.wait_for(1)
         driver.carry_out(start)
         driver.wait_quietly()
@@ -308,14 +292,14 @@ def tells_what_was_submitted_to_it(make: Make) -> None:
         living = _living(trial)
         first, now = _submitted(driver, living), driver.now
         ids = [job.job_id for job in first]
-    living.happen(Cancelled(now, ids[0]))
-    living.happen(Submitted(now, Job.gang("86", now, 1, _LONG_SECONDS)))
+    living.happen(news.Cancelled(now, ids[0]))
+    living.happen(news.Submitted(now, Job.gang("86", now, 1, _LONG_SECONDS)))
     with _Driver(trial, now) as driver:
         driver.resume(known=[KnownJob(job, 0, runs=False) for job in first])
         driver.wait_quietly()
         said = sorted(
             ("submits", each.job.job_id)
-            if isinstance(each, Submitted)
+            if isinstance(each, news.Submitted)
             else ("cancels", each.job_id)
             for each in driver.news
         )
@@ -326,9 +310,9 @@ def tells_what_was_submitted_to_it(make: Make) -> None:
 def _submitted(driver: _Driver, living: LivesByItself) -> list[Job]:
     """Let two jobs be submitted to the cluster; returns them as it reports them."""
     for name in ("84", "85"):
-        living.happen(Submitted(driver.now, Job.gang(name, driver.now, 1, _LONG_SECONDS)))
+        living.happen(news.Submitted(driver.now, Job.gang(name, driver.now, 1, _LONG_SECONDS)))
     driver.wait_quietly()
-    found = [each.job for each in driver.news if isinstance(each, Submitted)]
+    found = [each.job for each in driver.news if isinstance(each, news.Submitted)]
     ids = [job.job_id for job in found if CLUSTER_JOB_ID.fullmatch(job.job_id)]
     names = [job_id.partition(":")[2] for job_id in ids]
     demand(names == ["84", "85"], f"of jobs 84 and 85 it submits {[job.job_id for job in found]}")
@@ -346,11 +330,11 @@ def hears_what_is_wished(make: Make) -> None:
         first, second = _submitted(driver, living)
         now, longer = driver.now, replace(first, requested_seconds=2 * _LONG_SECONDS)
         for wish, job_id, expected in (
-            (Held(now, first.job_id), first.job_id, (True, _LONG_SECONDS)),
-            (Released(now, first.job_id), first.job_id, (False, _LONG_SECONDS)),
-            (JobChanged(now, longer), first.job_id, (False, 2 * _LONG_SECONDS)),
-            (Cancelled(now, first.job_id), first.job_id, None),
-            (Held(now, second.job_id), second.job_id, (True, _LONG_SECONDS)),
+            (news.Held(now, first.job_id), first.job_id, (True, _LONG_SECONDS)),
+            (news.Released(now, first.job_id), first.job_id, (False, _LONG_SECONDS)),
+            (news.JobChanged(now, longer), first.job_id, (False, 2 * _LONG_SECONDS)),
+            (news.Cancelled(now, first.job_id), first.job_id, None),
+            (news.Held(now, second.job_id), second.job_id, (True, _LONG_SECONDS)),
         ):
             driver.adapter.carry_out(wish, driver.now)
             driver.wait_quietly()
@@ -401,11 +385,11 @@ class _Driver:
 
     def __init__(self, trial: ClusterTrial, not_before: float = 0.0) -> None:
         self.adapter: ClusterAdapter = trial.connect()
-        self.outcomes: list[Outcome] = []
-        self.node_changes: list[NodeChange] = []
-        self.not_started: list[NotStarted] = []
-        self.begun: list[Began] = []
-        self.news: list[Submitted | Cancelled] = []
+        self.outcomes: list[news.Outcome] = []
+        self.node_changes: list[news.NodeChange] = []
+        self.not_started: list[news.NotStarted] = []
+        self.begun: list[news.Began] = []
+        self.news: list[news.Submitted | news.Cancelled] = []
         self.leads_time = self.adapter.wake_descriptor is None
         self.now = not_before if self.leads_time else time.time()
         self._running: dict[tuple[str, int], Start] = {}
@@ -445,7 +429,7 @@ class _Driver:
             demand(time.monotonic() < end, f"no end is reported in {_PATIENCE_SECONDS:g} s")
             self._look(_PATIENCE_SECONDS)
 
-    def wait_for_nodes(self, change: NodeChange) -> None:
+    def wait_for_nodes(self, change: news.NodeChange) -> None:
         """Wait until a change is reported that was just made, and nothing else of it."""
         known = len(self.node_changes)
         end = time.monotonic() + _PATIENCE_SECONDS
@@ -472,30 +456,30 @@ class _Driver:
             self.now = max(self.now, time.time())
         self._take(self.adapter.reports(self.now))
 
-    def _take(self, events: Iterable[Event]) -> None:
+    def _take(self, events: Iterable[news.Event]) -> None:
         for event in events:
             demand(event.time <= self.now, f"it reports an event {event.time - self.now} s ahead")
             demand(event.time >= self._last_seconds, "it reports an event after a later one")
             self._last_seconds = event.time
-            if isinstance(event, NodeEvent):
+            if isinstance(event, news.NodeEvent):
                 declared = self.adapter.capabilities.changes_nodes
                 demand(declared, "it reports nodes that change, and does not declare it")
                 self._note_node(event)
-            if isinstance(event, Began):
+            if isinstance(event, news.Began):
                 key = event.job_id, event.attempt
                 demand(event.ours or key not in self._running, f"{key} was ours to begin")
                 self._running[key] = Start(event.job_id, event.placement, event.attempt)
                 self.begun.append(event)
-            if isinstance(event, Submitted | Cancelled):
+            if isinstance(event, news.Submitted | news.Cancelled):
                 self.news.append(event)
-            if isinstance(event, NotStarted):
+            if isinstance(event, news.NotStarted):
                 demand(
                     (event.job_id, event.attempt) in self._running,
                     f"{event.job_id} is reported as not started, which was not to start",
                 )
                 del self._running[event.job_id, event.attempt]
                 self.not_started.append(event)
-            if not isinstance(event, Ended):
+            if not isinstance(event, news.Ended):
                 continue
             outcome = event.outcome
             key = outcome.job_id, outcome.attempt
@@ -505,19 +489,19 @@ class _Driver:
             demand(tuple(sorted(times)) == times, f"start, end and report at {times}")
             self.outcomes.append(outcome)
 
-    def _note_node(self, event: NodeEvent) -> None:
-        if isinstance(event, NodeDown | NodeRemoved):
+    def _note_node(self, event: news.NodeEvent) -> None:
+        if isinstance(event, news.NodeDown | news.NodeRemoved):
             there = [
                 start.job_id
                 for start in self._running.values()
                 if event.node in dict(start.placement.tasks_by_node)
             ]
             demand(not there, f"node {event.node} has gone, and {there} still run on it")
-        if isinstance(event, NodeChange):
+        if isinstance(event, news.NodeChange):
             self.node_changes.append(event)
 
     def _is_over(self, start: Start) -> bool:
-        over: list[Outcome | NotStarted] = [*self.outcomes, *self.not_started]
+        over: list[news.Outcome | news.NotStarted] = [*self.outcomes, *self.not_started]
         return any((each.job_id, each.attempt) == (start.job_id, start.attempt) for each in over)
 
 
@@ -526,21 +510,21 @@ def _homes(cluster: Cluster) -> dict[str, tuple[Node, str]]:
     return {node.name: (node, each.name) for each in cluster.partitions for node in each.nodes}
 
 
-def _comings_and_goings(cluster: Cluster, now: float) -> Iterator[NodeChange]:
+def _comings_and_goings(cluster: Cluster, now: float) -> Iterator[news.NodeChange]:
     """A node comes, changes, goes; one that was there from the beginning does the rest."""
     homes = _homes(cluster)
     demand(bool(homes), "its nodes change, and it has none")
     node, partition = next(iter(homes.values()))
     other = replace(node, name=f"{node.name}-other")
-    yield NodeAdded(now, other, partition)
-    yield NodeChanged(now, replace(other, total=node.total + node.total))
-    yield NodeRemoved(now, other.name)
-    yield NodeChanged(now, replace(node, attributes={**node.attributes, "changed": "yes"}))
-    yield NodeRemoved(now, node.name)
-    yield NodeAdded(now, node, partition)
+    yield news.NodeAdded(now, other, partition)
+    yield news.NodeChanged(now, replace(other, total=node.total + node.total))
+    yield news.NodeRemoved(now, other.name)
+    yield news.NodeChanged(now, replace(node, attributes={**node.attributes, "changed": "yes"}))
+    yield news.NodeRemoved(now, node.name)
+    yield news.NodeAdded(now, node, partition)
 
 
-def _without_time(change: NodeChange) -> NodeChange:
+def _without_time(change: news.NodeChange) -> news.NodeChange:
     return replace(change, time=0.0)
 
 

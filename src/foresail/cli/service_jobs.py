@@ -12,20 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 from typer.core import TyperCommand
 
-from foresail.cli._service import (
-    JobIds,
-    asked_for,
-    clock_time,
-    connected,
-    for_each,
-    members_of,
-    now_of,
-    print_jobs,
-    runs_for,
-    start_words,
-    states_of,
-    why,
-)
+from foresail.cli import _service as service
 from foresail.cli.formats import print_json
 from foresail.client.connection import job_ids
 from foresail.model.errors import InputError
@@ -73,7 +60,7 @@ def submit(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
     asked = asked_jobs(words or [], time.time())
     for line in asked.call.get("late", ()):
         typer.echo(f"foresail: line {line} is behind the first command: ignored", err=True)
-    with connected() as client:
+    with service.connected() as client:
         _require_one_node(client, asked)
         if asked.call.get("test_only"):
             _tell_start(client, asked.jobs)
@@ -85,7 +72,10 @@ def submit(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
             typer.echo(job_id)
         told = set[tuple[str, ...]]()
         for job in submitted:
-            understood = (*(() if is_quiet else (asked_for(job),)), *job.get("warnings", ()))
+            understood = (
+                *(() if is_quiet else (service.asked_for(job),)),
+                *job.get("warnings", ()),
+            )
             for said in () if understood in told else understood:
                 typer.echo(f"foresail: job {job['job_id']}: {said}", err=True)
             told.add(understood)
@@ -107,15 +97,15 @@ def _tell_start(client: ServiceClient, jobs: Sequence[Any]) -> None:
     now = time.time()
     for job in jobs:
         forecast = client.what_if({"job": dict(job)})["then"]
-        typer.echo(f"would start: {start_words(forecast, now)}")
+        typer.echo(f"would start: {service.start_words(forecast, now)}")
 
 
-def wait(jobs: JobIds) -> None:
+def wait(jobs: service.JobIds) -> None:
     """Block until jobs finish; the exit status is the job's, the highest of several.
 
     It is 1 of one that has none of its own: stopped at a limit, cancelled, or by a signal.
     """
-    with connected() as client:
+    with service.connected() as client:
         ids = job_ids(jobs)
         for job in client.jobs(job_ids=ids, states=["pending"], most=1):
             for warning in job["warnings"]:
@@ -172,9 +162,9 @@ def jobs(
     """
     from foresail.client.service_client import LIVING_STATES
 
-    states = states_of(state) if state else () if everything or job else LIVING_STATES
+    states = service.states_of(state) if state else () if everything or job else LIVING_STATES
     is_of_queue = bool(states) and set(states) <= set(LIVING_STATES)
-    with connected() as client:
+    with service.connected() as client:
         wanted: dict[str, Any] = {
             "states": states,
             "users": [*_separated(user), *([client.whoami()["user"]] if me else [])],
@@ -188,7 +178,7 @@ def jobs(
         for each in found:
             typer.echo(json.dumps(each))
     elif found:
-        print_jobs(found, with_headings=not no_headings, each_member=each_member)
+        service.print_jobs(found, with_headings=not no_headings, each_member=each_member)
     else:
         typer.echo("no jobs", err=True)
     if left > 0:
@@ -199,19 +189,19 @@ def _separated(words: list[str] | None) -> list[str]:
     return [each for word in words or () for each in word.split(",")]
 
 
-def show(jobs: JobIds, as_json: bool = False) -> None:
+def show(jobs: service.JobIds, as_json: bool = False) -> None:
     """Show everything known of jobs, and at last why each waits or has ended.
 
     Options:
         as_json --json: As JSON.
     """
-    with connected() as client:
-        for number, job_id in enumerate(members_of(client, jobs)):
+    with service.connected() as client:
+        for number, job_id in enumerate(service.members_of(client, jobs)):
             job = client.job(job_id)
             if as_json:
                 print_json(job)
                 continue
-            lines = list(_lines(job, now_of(job)))
+            lines = list(_lines(job, service.now_of(job)))
             width = max(len(name) for name, _ in lines)
             typer.echo("\n" * (number > 0), nl=False)
             for name, value in lines:
@@ -222,10 +212,10 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
     yield "job", f"{job['job_id']}  {job['name']}  of {job['user']}"
     attempt = job.get("attempt", 0)
     yield "state", job["state"] + (f" (attempt {attempt})" if attempt > 1 else "")
-    yield "asks for", asked_for(job)
+    yield "asks for", service.asked_for(job)
     for warning in job.get("warnings", ()):
         yield "note", warning
-    forecast = start_words(job.get("forecast"), now)
+    forecast = service.start_words(job.get("forecast"), now)
     if forecast:
         yield "starts", forecast
         for remark in job["forecast"]["remarks"]:
@@ -233,12 +223,10 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
     for name in ("submit", "start", "end"):
         at = job.get(f"{name}_seconds")
         if at is not None:
-            yield (
-                name,
-                f"{clock_time(at)}  ({duration(abs(now - at))} {'ago' if at <= now else 'on'})",
-            )
+            way = "ago" if at <= now else "on"
+            yield name, f"{service.clock_time(at)}  ({duration(abs(now - at))} {way})"
     if job.get("belief"):
-        yield "should run for", runs_for(job["belief"])
+        yield "should run for", service.runs_for(job["belief"])
     for name in ("places", "command", "directory"):
         if job.get(name) not in (None, ""):
             yield name, str(job[name])
@@ -252,8 +240,8 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
     code = job.get("exit_code")
     if code is not None:
         yield "exit code", str(code)
-    if why(job):
-        yield "why", why(job)
+    if service.why(job):
+        yield "why", service.why(job)
 
 
 def cancel(
@@ -282,32 +270,32 @@ def cancel(
     is_chosen = any(each is not None for each in (user, name, state)) or me
     if not ids and not is_chosen:
         raise InputError("which jobs?", expected="JOB..., --user, --me, --name or --state")
-    with connected() as client:
+    with service.connected() as client:
         if is_chosen:
             wanted: dict[str, Any] = {
                 "users": [client.whoami()["user"]] if me else [user] if user else [],
                 "names": [name] if name else [],
                 "states": [
                     each
-                    for each in (states_of([state]) if state else LIVING_STATES)
+                    for each in (service.states_of([state]) if state else LIVING_STATES)
                     if each in LIVING_STATES
                 ],
             }
             found = client.jobs(**wanted, job_ids=ids or None) if wanted["states"] else ()
             ids = [job["job_id"] for job in found]
-        for_each(ids, client.cancel)
+        service.for_each(ids, client.cancel)
 
 
-def hold(jobs: JobIds) -> None:
+def hold(jobs: service.JobIds) -> None:
     """Hold jobs: what waits does not start until it is released."""
-    with connected() as client:
-        for_each(job_ids(jobs), client.hold)
+    with service.connected() as client:
+        service.for_each(job_ids(jobs), client.hold)
 
 
-def release(jobs: JobIds) -> None:
+def release(jobs: service.JobIds) -> None:
     """Release held jobs: they start when their turn comes."""
-    with connected() as client:
-        for_each(job_ids(jobs), client.release)
+    with service.connected() as client:
+        service.for_each(job_ids(jobs), client.release)
 
 
 _LOOK_EVERY_SECONDS: Final = 0.3
@@ -319,14 +307,14 @@ _CONFLICT: Final = 409
 """Status of the refusal to show a file of the user's."""
 
 
-def logs(jobs: JobIds, follow: bool = False) -> None:
+def logs(jobs: service.JobIds, follow: bool = False) -> None:
     """Print what jobs have written, their errors among it.
 
     Options:
         follow --follow -f: Go on until the job has ended.
     """
-    with connected() as client:
-        meant = members_of(client, jobs)
+    with service.connected() as client:
+        meant = service.members_of(client, jobs)
         for job_id in meant:
             if len(meant) > 1:
                 typer.echo(f"==> {job_id} <==")

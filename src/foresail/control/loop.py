@@ -9,18 +9,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, get_args
 
-from foresail.control.check import (
-    NOTHING_DECIDED,
-    Verdict,
-    blamed,
-    check_decision,
-    no_decision,
-    no_parts,
-    no_time,
-)
+from foresail.control import check
 from foresail.control.departures import Departures, earliest_begin
 from foresail.control.step_log import StepLog
 from foresail.control.waiting_reasons import WaitingReasons
+from foresail.model import event as news
 from foresail.model.cluster import Cluster
 from foresail.model.containers import replaced
 from foresail.model.decision import (
@@ -34,35 +27,6 @@ from foresail.model.decision import (
     WakeAt,
     Withdraw,
 )
-from foresail.model.event import (
-    MAKES_ROOM,
-    REQUEUED,
-    STANDARD,
-    Began,
-    Cancelled,
-    ClockRead,
-    ClusterAvailable,
-    ClusterUnavailable,
-    Conventions,
-    Ended,
-    EndedBecause,
-    EstimateExpired,
-    Event,
-    Held,
-    HistoryOutcome,
-    JobChanged,
-    NodeAdded,
-    NodeEvent,
-    NodeRemoved,
-    NotStarted,
-    Occupied,
-    OperatorEvent,
-    Released,
-    Submitted,
-    Tick,
-    Unit,
-    unit_of,
-)
 from foresail.model.job import Job
 from foresail.model.protocols import Correction, Predictor, ReferenceSchedule, Scheduler
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation, RunningJob
@@ -72,24 +36,30 @@ from foresail.record.run_fold import Counters, RunFold
 from foresail.record.state import State, Visible
 
 
-def _ranked(*groups: Iterable[type[Event]]) -> Mapping[type[Event], int]:
+def _ranked(*groups: Iterable[type[news.Event]]) -> Mapping[type[news.Event], int]:
     return {kind: rank for rank, group in enumerate(groups) for kind in group}
 
 
-_KNOWN: Final = (ClockRead, HistoryOutcome)
+_KNOWN: Final = (news.ClockRead, news.HistoryOutcome)
 _OF_NODES: Final = get_args(
-    NodeEvent | Occupied | OperatorEvent | ClusterUnavailable | ClusterAvailable
+    news.NodeEvent
+    | news.Occupied
+    | news.OperatorEvent
+    | news.ClusterUnavailable
+    | news.ClusterAvailable
 )
 _JOBS: Final = (
-    (EstimateExpired,),
-    (Cancelled,),
-    (Submitted,),
-    (JobChanged,),
-    (Held, Released),
-    (Began,),
+    (news.EstimateExpired,),
+    (news.Cancelled,),
+    (news.Submitted,),
+    (news.JobChanged,),
+    (news.Held, news.Released),
+    (news.Began,),
 )
-_ENDS_FIRST: Final = _ranked(_KNOWN, (Ended, NotStarted), _OF_NODES, *_JOBS, (Tick,))
-_SUBMISSIONS_FIRST: Final = _ranked(_KNOWN, *_JOBS, (Ended, NotStarted), _OF_NODES, (Tick,))
+_ENDS_FIRST: Final = _ranked(_KNOWN, (news.Ended, news.NotStarted), _OF_NODES, *_JOBS, (news.Tick,))
+_SUBMISSIONS_FIRST: Final = _ranked(
+    _KNOWN, *_JOBS, (news.Ended, news.NotStarted), _OF_NODES, (news.Tick,)
+)
 
 
 class Controller:
@@ -119,7 +89,7 @@ class Controller:
         scheduler: Scheduler,
         predictor: Predictor,
         correction: Correction,
-        conventions: Conventions = STANDARD,
+        conventions: news.Conventions = news.STANDARD,
         log: EventLog | None = None,
     ) -> None:
         self.scheduler = scheduler
@@ -169,7 +139,7 @@ class Controller:
         return tuple(self.state.pending())
 
     @property
-    def running(self) -> Mapping[Unit, RunningJob]:
+    def running(self) -> Mapping[news.Unit, RunningJob]:
         """Return what runs, whole jobs by id, in order of start; to be read only."""
         return self.state.running
 
@@ -255,7 +225,7 @@ class Controller:
 
     def _require_fit(self, has_parts: bool) -> None:
         if has_parts and not self.scheduler.starts_tasks:
-            raise no_parts()
+            raise check.no_parts()
 
     def fork(
         self, scheduler: Scheduler, predictor: Predictor, correction: Correction
@@ -308,7 +278,7 @@ class Controller:
             reference.started(job_id, other.now)
         return reference
 
-    def step(self, now: float, events: Iterable[Event]) -> list[Instruction]:
+    def step(self, now: float, events: Iterable[news.Event]) -> list[Instruction]:
         """Take the events of one instant and say what the cluster is to do about them.
 
         ``now`` is seconds from the workload's origin, never earlier than in the step before;
@@ -369,80 +339,89 @@ class Controller:
         pending_job = self.state.pending_job
         return self._reasons.reasons([each for job_id in job_ids if (each := pending_job(job_id))])
 
-    def _rank(self, event: Event) -> tuple[float, int]:
+    def _rank(self, event: news.Event) -> tuple[float, int]:
         """The place of an event as the conventions order them; ends by start, all else as given.
 
         What waits begins before it is cancelled or withdrawn, and ends after it has begun; what is
         new has come before.
         """
         rank: float = self._ranks[type(event)]
-        if isinstance(event, Ended):
-            running = self.state.running.get(unit_of(event.outcome))
+        if isinstance(event, news.Ended):
+            running = self.state.running.get(news.unit_of(event.outcome))
             if running is None or running.attempt < event.outcome.attempt:
-                return self._ranks[Began] + 0.5, 0
+                return self._ranks[news.Began] + 0.5, 0
             return rank, running.start_order
-        if isinstance(event, Cancelled) and self.state.stage_of(event.job_id) is JobState.ABSENT:
-            return self._ranks[Began] + 0.25, 0
-        if isinstance(event, NodeAdded):  # something may have begun there
+        if (
+            isinstance(event, news.Cancelled)
+            and self.state.stage_of(event.job_id) is JobState.ABSENT
+        ):
+            return self._ranks[news.Began] + 0.25, 0
+        if isinstance(event, news.NodeAdded):  # something may have begun there
             there = (node.name for each in self.cluster.partitions for node in each.nodes)
-            return (rank if event.node.name in there else self._ranks[ClockRead] + 0.25), 0
-        if isinstance(event, Began) and self.state.stage_of(event.job_id) is not JobState.ABSENT:
-            rank, running = self._ranks[Cancelled] - 0.5, self.state.running.get(unit_of(event))
+            return (rank if event.node.name in there else self._ranks[news.ClockRead] + 0.25), 0
+        if (
+            isinstance(event, news.Began)
+            and self.state.stage_of(event.job_id) is not JobState.ABSENT
+        ):
+            rank, running = (
+                self._ranks[news.Cancelled] - 0.5,
+                self.state.running.get(news.unit_of(event)),
+            )
             if running is None or running.attempt == event.attempt:  # else that ends before
-                rank = min(rank, self._ranks[Ended] - 0.5)
+                rank = min(rank, self._ranks[news.Ended] - 0.5)
         return rank, 0
 
-    def _take(self, event: Event) -> bool:
+    def _take(self, event: news.Event) -> bool:
         """Handle one event; returns whether it asks for a scheduling pass."""
         kind = type(event)
-        if kind is ClockRead:
+        if kind is news.ClockRead:
             self.state.apply(event, self.now)
             return False
-        if kind is not Tick:
+        if kind is not news.Tick:
             self._has_news = True
-        self._room_came = self._room_came or kind in MAKES_ROOM
+        self._room_came = self._room_came or kind in news.MAKES_ROOM
         if self._touched is not None:
             self._touch(event, self._touched)
         match event:
-            case Ended():
+            case news.Ended():
                 self._end(event)
-            case Began():
+            case news.Began():
                 self._begin(event)
-            case NotStarted():
+            case news.NotStarted():
                 self._unstart(event)
-            case Submitted():
+            case news.Submitted():
                 self._submit(event)
-            case JobChanged():
+            case news.JobChanged():
                 self._change(event)
-            case EstimateExpired():
+            case news.EstimateExpired():
                 self.state.apply(event, self.now)
-                self._correct(unit_of(event))
+                self._correct(news.unit_of(event))
                 return False
-            case Cancelled():
+            case news.Cancelled():
                 self._cancel(event)
-            case HistoryOutcome():
+            case news.HistoryOutcome():
                 self.predictor.observe(event.job, event.outcome)
                 return False
-            case Tick():
+            case news.Tick():
                 return self._has_news or not self.scheduler.ignores_time
             case _:
                 self.state.apply(event, self.now)
         return not self._passes_per_tick
 
-    def _touch(self, event: Event, touched: dict[str, bool]) -> None:
+    def _touch(self, event: news.Event, touched: dict[str, bool]) -> None:
         """Note which partitions an event is of."""
-        if isinstance(event, EstimateExpired | HistoryOutcome):
+        if isinstance(event, news.EstimateExpired | news.HistoryOutcome):
             return
         records: Sequence[str] = ()
         match event:
-            case Submitted(job=job) if not job.after:
+            case news.Submitted(job=job) if not job.after:
                 records = self.state.free.records_of(job.partition)
-            case Ended(outcome=outcome) if not self.state.waiting_for:
-                running = self.state.running.get(unit_of(outcome))
-                if running is not None and outcome.ended_because not in REQUEUED:
+            case news.Ended(outcome=outcome) if not self.state.waiting_for:
+                running = self.state.running.get(news.unit_of(outcome))
+                if running is not None and outcome.ended_because not in news.REQUEUED:
                     records = [name for name, _ in running.placement.tasks_by_partition]
         if records:
-            touched |= dict.fromkeys(records, isinstance(event, Ended)) | {
+            touched |= dict.fromkeys(records, isinstance(event, news.Ended)) | {
                 each: True for each in records if touched.get(each)
             }
         else:
@@ -453,12 +432,12 @@ class Controller:
         prediction = self.predictor.predict(job, self.now)
         mean = prediction.mean()
         if not mean >= 0.0:  # it may be no number
-            raise no_time(self.predictor, job.job_id, mean)
+            raise check.no_time(self.predictor, job.job_id, mean)
         pending = PendingJob(job, self.state.submissions, prediction, mean)
         planned = self.scheduler.planned_seconds(pending)
         return pending if planned == mean else replaced(pending, planned_seconds=planned)
 
-    def _submit(self, event: Submitted) -> None:
+    def _submit(self, event: news.Submitted) -> None:
         job = event.job
         pending = self._reserved(self.as_if_submitted(job))
         withdrawn = self.state.submit(pending, self.now)
@@ -469,7 +448,7 @@ class Controller:
         if withdrawn:
             self._withdraw(withdrawn)
 
-    def _change(self, event: JobChanged) -> None:
+    def _change(self, event: news.JobChanged) -> None:
         """Let a job be another, and ask anew how long it will run."""
         job = self.state.changed(event.job, self.now)
         if job is None:  # it has ended
@@ -513,7 +492,7 @@ class Controller:
         if isinstance(self.reservations.get(job_id), Reservation):
             self.scheduler.release(job_id, self.now)
 
-    def _end(self, event: Ended) -> None:
+    def _end(self, event: news.Ended) -> None:
         end = self.state.end(event.outcome, self.now)
         job, outcome = end.running.job, end.outcome
         if end.parts is not None:
@@ -524,7 +503,7 @@ class Controller:
             if end.whole is None:
                 return
             outcome = end.whole
-        is_requeued = outcome.ended_because in REQUEUED
+        is_requeued = outcome.ended_because in news.REQUEUED
         if not is_requeued:
             self._release(job.job_id)
         self._withdraw(end.withdrawn)
@@ -534,9 +513,9 @@ class Controller:
         if self.predictor.refreshes_predictions:
             self._learned_of.add(job.user)
 
-    def _begin(self, event: Began) -> None:
+    def _begin(self, event: news.Began) -> None:
         """Take over what runs, or when and where it really began."""
-        unit, state = unit_of(event), self.state
+        unit, state = news.unit_of(event), self.state
         before = state.running.get(unit)
         running = state.begin(event, self.now)
         if before is None and state.begins_its_job(running):
@@ -546,7 +525,7 @@ class Controller:
         elif before is None or running.expected_end_seconds != before.expected_end_seconds:
             self._wake(running)
 
-    def _unstart(self, event: NotStarted) -> None:
+    def _unstart(self, event: news.NotStarted) -> None:
         """Put a job back whose start was not carried out: nothing is observed."""
         job = self.state.submitted_job(event.job_id).job
         withdrawn = self.state.unstart(event, self.now)
@@ -557,7 +536,7 @@ class Controller:
             self.predictor.not_started(job, self.now)
         self._withdraw(withdrawn)
 
-    def _cancel(self, event: Cancelled) -> None:
+    def _cancel(self, event: news.Cancelled) -> None:
         """End a job that waits; what runs of one is stopped."""
         job_id = event.job_id
         self._leave_queue(job_id, event.by)
@@ -582,7 +561,7 @@ class Controller:
         for part in parts.running:
             self._stop(part)
 
-    def _stop(self, unit: Unit) -> None:
+    def _stop(self, unit: news.Unit) -> None:
         """Stop what runs, once; what is not ours is for the cluster to stop."""
         running = self.state.running[unit]
         if unit not in self.state.stopping and running.ours:
@@ -611,14 +590,14 @@ class Controller:
             because = (
                 f"job {each.predecessor}, which it depends on, ended: {each.predecessor_ended}"
             )
-            if each.predecessor_ended is EndedBecause.COMPLETED:
+            if each.predecessor_ended is news.EndedBecause.COMPLETED:
                 because += "; it was to run only after a failure"
             self._release(each.job.job_id)
             self.predictor.withdrawn(each.job, self.now)
             self.state.note_withdrawn(each.job.job_id, because)
             self._instructions.append(Withdraw(each.job.job_id, because))
 
-    def _correct(self, unit: Unit) -> None:
+    def _correct(self, unit: news.Unit) -> None:
         """Correct an expired estimate until it is later than now.
 
         An estimate that its correction does not raise (the request has been reached) stays.
@@ -638,7 +617,7 @@ class Controller:
             )
             if not estimate > current:
                 if estimate != estimate:
-                    raise no_time(self.correction, running.job.job_id, estimate)
+                    raise check.no_time(self.correction, running.job.job_id, estimate)
                 return
             running = state.correct(unit, estimate)
             self.counters.corrections += 1
@@ -669,9 +648,11 @@ class Controller:
         free, running = visible
         try:
             decision = self._decide(visible, touched)
-            verdict = check_decision(decision, state.startable, state.running, state.stopping, free)
+            verdict = check.check_decision(
+                decision, state.startable, state.running, state.stopping, free
+            )
         except (Exception, SystemExit) as error:
-            raise blamed(self.scheduler, error, self.now) from error
+            raise check.blamed(self.scheduler, error, self.now) from error
         if verdict.refusals:
             self.first_refusal = self.first_refusal or verdict.refusals[0]
             self.counters.refusals += len(verdict.refusals)
@@ -688,12 +669,12 @@ class Controller:
             )
             self._tell_solution(self._log)
             self._log.refused(verdict.refusals)
-        if verdict is not NOTHING_DECIDED:
+        if verdict is not check.NOTHING_DECIDED:
             self._carry_out(verdict)
         for tick in decision.ticks:
             self._instruct(tick)
 
-    def foresee(self, removals: Iterable[NodeRemoved]) -> Departures:
+    def foresee(self, removals: Iterable[news.NodeRemoved]) -> Departures:
         """Know beforehand which nodes go, those that say from when on; what follows from that."""
         departures = Departures(removals)
         self._departures = departures if departures.are_known else None
@@ -725,7 +706,7 @@ class Controller:
             )
         )
         if not isinstance(decision, Decision):
-            raise no_decision(self.scheduler, decision, self.now)
+            raise check.no_decision(self.scheduler, decision, self.now)
         if departures is None:
             return decision
         return departures.allowed(decision, kept_back, state, self.now)
@@ -738,11 +719,11 @@ class Controller:
         if kept is not None:
             log.remembered(kept)
 
-    def _carry_out(self, verdict: Verdict) -> None:
+    def _carry_out(self, verdict: check.Verdict) -> None:
         state, now, instructions = self.state, self.now, self._instructions
         dependent = len(state.waiting_for)
         for start in verdict.starts:
-            running = state.start(unit_of(start), start.placement, now)
+            running = state.start(news.unit_of(start), start.placement, now)
             again = running.attempt > 1
             instructions.append(replaced(start, attempt=running.attempt) if again else start)
             self._wake(running)
@@ -750,7 +731,7 @@ class Controller:
                 self.predictor.started(running.job, now)
         self._let_through = len(state.waiting_for) < dependent
         for preempt in verdict.preemptions:
-            attempt = state.running[unit_of(preempt)].attempt
+            attempt = state.running[news.unit_of(preempt)].attempt
             self._instruct(replaced(preempt, attempt=attempt))
         for withdraw in verdict.withdrawals:
             instructions.append(withdraw)

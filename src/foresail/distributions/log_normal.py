@@ -10,14 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foresail.distributions.basic import (
-    NORMAL_PIECE,
-    NORMAL_REACH,
-    SHARE_WEIGHTS,
-    SHARES,
-    Point,
-    checked_factor,
-)
+from foresail.distributions import basic
 from foresail.distributions.kernels.log_normal import (
     log_normal_left,
     log_normal_mean,
@@ -82,7 +75,7 @@ class LogNormal:
         By Gauss-Legendre quadrature over ln X: near where the function is smooth and no steeper
         than the quantity or its inverse.
         """
-        reach = NORMAL_REACH + self.sigma
+        reach = basic.NORMAL_REACH + self.sigma
         first = standardised(self.elapsed, self.mu, self.sigma)
         last = standardised(self.cap, self.mu, self.sigma)
         left = log_normal_left(self.mu, self.sigma, self.elapsed)
@@ -91,11 +84,11 @@ class LogNormal:
         low, high = max(first, -reach), min(last, max(first, 0.0) + reach)
         if low >= high:
             return total
-        pieces = math.ceil((high - low) / NORMAL_PIECE)
+        pieces = math.ceil((high - low) / basic.NORMAL_PIECE)
         width = (high - low) / pieces
-        z = low + width * (np.arange(pieces)[:, np.newaxis] + SHARES)
+        z = low + width * (np.arange(pieces)[:, np.newaxis] + basic.SHARES)
         density = np.exp(-0.5 * z * z) / (math.sqrt(2.0 * math.pi) * left)
-        inner = (function(np.exp(self.mu + self.sigma * z)) * density) @ SHARE_WEIGHTS
+        inner = (function(np.exp(self.mu + self.sigma * z)) * density) @ basic.SHARE_WEIGHTS
         return total + width * float(inner.sum())
 
     def given(self, elapsed: float) -> Distribution:
@@ -103,12 +96,12 @@ class LogNormal:
         if elapsed <= self.elapsed:
             return self
         if elapsed >= self.cap or log_normal_left(self.mu, self.sigma, elapsed) < _NOTHING:
-            return Point(elapsed)
+            return basic.Point(elapsed)
         return LogNormal(self.mu, self.sigma, self.cap, elapsed)
 
     def scaled(self, factor: float) -> LogNormal:
         """The belief about ``factor`` times the quantity."""
-        mu = self.mu + math.log(checked_factor(factor))
+        mu = self.mu + math.log(basic.checked_factor(factor))
         return LogNormal(mu, self.sigma, self.cap * factor, self.elapsed * factor)
 
     def sample(self, random: np.random.Generator, size: int) -> Floats:

@@ -10,14 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foresail.distributions.basic import (
-    NORMAL_PIECE,
-    NORMAL_REACH,
-    SHARE_WEIGHTS,
-    SHARES,
-    Point,
-    checked_factor,
-)
+from foresail.distributions import basic
 from foresail.distributions.kernels.log_normal import (
     truncated_normal_mean,
     truncated_normal_quantile,
@@ -78,12 +71,12 @@ class TruncatedNormal:
         By Gauss-Legendre quadrature: near where the function is smooth.
         """
         first = (self.low - self.mu) / self.sigma
-        low, high = max(first, -NORMAL_REACH), max(first, 0.0) + NORMAL_REACH
-        pieces = math.ceil((high - low) / NORMAL_PIECE)
+        low, high = max(first, -basic.NORMAL_REACH), max(first, 0.0) + basic.NORMAL_REACH
+        pieces = math.ceil((high - low) / basic.NORMAL_PIECE)
         width = (high - low) / pieces
-        z = low + width * (np.arange(pieces)[:, np.newaxis] + SHARES)
+        z = low + width * (np.arange(pieces)[:, np.newaxis] + basic.SHARES)
         density = np.exp(-0.5 * z * z) / (math.sqrt(2.0 * math.pi) * self._left(self.low))
-        inner = (function(self.mu + self.sigma * z) * density) @ SHARE_WEIGHTS
+        inner = (function(self.mu + self.sigma * z) * density) @ basic.SHARE_WEIGHTS
         return width * float(inner.sum())
 
     def given(self, elapsed: float) -> Distribution:
@@ -91,12 +84,12 @@ class TruncatedNormal:
         if elapsed <= self.low:
             return self
         if self._left(elapsed) < _NOTHING:
-            return Point(elapsed)
+            return basic.Point(elapsed)
         return TruncatedNormal(self.mu, self.sigma, elapsed)
 
     def scaled(self, factor: float) -> TruncatedNormal:
         """The belief about ``factor`` times the quantity."""
-        checked_factor(factor)
+        basic.checked_factor(factor)
         return TruncatedNormal(self.mu * factor, self.sigma * factor, self.low * factor)
 
     def sample(self, random: np.random.Generator, size: int) -> Floats:

@@ -22,14 +22,7 @@ from foresail.model.job import Job
 from foresail.model.protocols import Predictor, ProgressCallback
 from foresail.model.short_form import PlugIn, part_of
 from foresail.model.words import count
-from foresail.predictors.training import (
-    LEARNING,
-    START,
-    SUBMISSION,
-    EventOrder,
-    Learning,
-    order_of_events,
-)
+from foresail.predictors import training
 from foresail.traces import measured
 from foresail.traces.workload import Workload
 
@@ -74,7 +67,7 @@ class Evaluation:
     quantity: str
     unit: str
     """What was predicted, and its unit."""
-    learning: Learning
+    learning: training.Learning
     """One of ``LEARNING``."""
     jobs: pl.DataFrame
     """A row per scored job, by submission: ``job_id``, ``user``, ``submit_seconds``, ``actual``,
@@ -115,7 +108,7 @@ def evaluate(
     predictor: str | PlugIn,
     *,
     quantity: str = "runtime",
-    learning: Learning = "on_completion",
+    learning: training.Learning = "on_completion",
     watch: ProgressCallback | None = None,
 ) -> Evaluation:
     """Evaluate a predictor on a log.
@@ -145,8 +138,8 @@ def evaluate(
         uniform for a predictor that is right (Czado, Gneiting and Held 2009).
     """
     part = part_of("predictor", predictor) if isinstance(predictor, str) else predictor
-    if learning not in LEARNING:
-        raise UnknownNameError("way of learning", learning, LEARNING)
+    if learning not in training.LEARNING:
+        raise UnknownNameError("way of learning", learning, training.LEARNING)
     truth = np.ascontiguousarray(measured.quantity(workload, quantity))
     known = np.isfinite(truth) & (truth >= 0)
     if learning == "on_completion":
@@ -159,7 +152,7 @@ def evaluate(
             field=quantity,
             expected="a log that recorded it",
         )
-    order = order_of_events(workload, known, learning)
+    order = training.order_of_events(workload, known, learning)
     built = part.build()
     if built.needs_truth:
         ids = workload.jobs["job_id"].to_list()
@@ -199,7 +192,7 @@ def _replay_steps(
     predictor: CompiledPredictor,
     expert_column: int,
     workload: Workload,
-    order: EventOrder,
+    order: training.EventOrder,
     truth: Floats,
     watch: ProgressCallback | None,
 ) -> _Replayed:
@@ -235,7 +228,7 @@ def _empty_arrays(specs: Floats, state: PredictorState, truth: Floats) -> _loop.
 def _replay_objects(
     predictor: Predictor,
     workload: Workload,
-    order: EventOrder,
+    order: training.EventOrder,
     truth: Floats,
     watch: ProgressCallback | None,
 ) -> _Replayed:
@@ -252,12 +245,12 @@ def _replay_objects(
     for taken, (kind, slot, now) in enumerate(events):  # noqa: B007 - others look at it
         job = jobs[slot]
         begin = time.thread_time_ns()
-        if kind == SUBMISSION:
+        if kind == training.SUBMISSION:
             predicted = _ask(predictor, job, now, belief)
             cost[slot] += time.thread_time_ns() - begin
             _loop.score(predicted, belief, truth[slot], scores[slot])
             continue
-        if kind == START:
+        if kind == training.START:
             start[slot] = now
             predictor.started(job, now)
         else:

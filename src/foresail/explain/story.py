@@ -9,31 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
+from foresail.explain import story_words
 from foresail.explain.chances import chance_of_start
 from foresail.explain.reason_words import NOT_ASKED, REASONS, end_words, reason_words
 from foresail.explain.story_threads import PlanTeller, TasksTeller, of_part
-from foresail.explain.story_words import (
-    answer_words,
-    elapsed,
-    margin_words,
-    place_words,
-    prediction_words,
-    submission_words,
-)
+from foresail.model import event as events
 from foresail.model.decision import Instruction, Preempt, Reason, ReasonCode, Start, Withdraw
-from foresail.model.event import (
-    Began,
-    Cancelled,
-    Ended,
-    EndedBecause,
-    Event,
-    JobChanged,
-    NotStarted,
-    Outcome,
-    Submitted,
-    Unit,
-    unit_of,
-)
 from foresail.model.free_resources import Slowdowns
 from foresail.model.job import Job
 from foresail.model.words import by_whom, duration
@@ -62,9 +43,9 @@ _NEWS: Final = 0.25
 """By what share an expected runtime must change to be reported again."""
 
 _IN_VAIN: Final = {
-    EndedBecause.PREEMPTED: "Stopped",
-    EndedBecause.LOST: "Lost",
-    EndedBecause.REVOKED: "Ended, as its place was taken back,",
+    events.EndedBecause.PREEMPTED: "Stopped",
+    events.EndedBecause.LOST: "Lost",
+    events.EndedBecause.REVOKED: "Ended, as its place was taken back,",
 }
 """What is said of an attempt that was not the job's last."""
 
@@ -129,7 +110,7 @@ class _Teller:
         self._run = RunFold()
         self._job: Job | None = None
         self._waits_since = 0.0
-        self._starts: Counter[Unit] = Counter()
+        self._starts: Counter[events.Unit] = Counter()
         self._replanning = PlanTeller(job_id, knows_others=knows_others)
         self._tasks = TasksTeller()
         self._told_mean: float | None = None
@@ -165,20 +146,20 @@ class _Teller:
         match record:
             case Manifest():
                 self._job, self._starts = None, Counter()
-            case EventTaken(event=Submitted(job=job) as event) if job.job_id == self._job_id:
+            case EventTaken(event=events.Submitted(job=job) as event) if job.job_id == self._job_id:
                 self._job, self._waits_since = job, event.time
                 alone = replace(job, after=(), conditions=None)
-                record = replace(record, event=Submitted(event.time, alone))
+                record = replace(record, event=events.Submitted(event.time, alone))
             case _ if about(record) not in (self._job_id, NODES):
                 return
         waited = self._state.pending_job(self._job_id)
         self._run.take(record)
         match record:
-            case EventTaken(event=Ended(time=time)):
+            case EventTaken(event=events.Ended(time=time)):
                 if not waited and self._state.pending_job(self._job_id):
                     self._waits_since = time
             case Instructed(instruction=Start() as start):
-                self._starts[unit_of(start)] += 1
+                self._starts[events.unit_of(start)] += 1
 
     @property
     def _state(self) -> State:
@@ -195,7 +176,7 @@ class _Teller:
         """Yield the lines left over where nothing else follows, or before it does."""
         starts = self._tasks.starts()
         if starts is not None:
-            last = elapsed(starts.last_seconds - self._clock.zero)
+            last = story_words.elapsed(starts.last_seconds - self._clock.zero)
             yield self._line(starts.first_seconds, starts.sentence(last))
 
     def passed_over(self, now: float) -> Iterator[StoryLine]:
@@ -207,7 +188,7 @@ class _Teller:
 
     def _line(self, time: float, sentence: str) -> StoryLine:
         since = time - self._clock.zero
-        return StoryLine(since, elapsed(since), sentence)
+        return StoryLine(since, story_words.elapsed(since), sentence)
 
     def _sentence(self, record: Record) -> str | None:
         match record:
@@ -226,7 +207,7 @@ class _Teller:
             case Predicted(job_id=self._job_id):
                 return self._of_belief(record)
             case ReservationAnswered(job_id=self._job_id, answer=answer):
-                return answer_words(answer, record.time)
+                return story_words.answer_words(answer, record.time)
             case ReasonsChanged(reasons=reasons, time=now):
                 reason = reasons.reason(self._job_id)
                 return None if reason is None else self._of_reason(reason, now)
@@ -252,11 +233,11 @@ class _Teller:
         """Return the belief; later only if that is quite another one."""
         if self._told_mean is None:
             self._told_mean = record.mean_seconds
-            return prediction_words(record) + self._if_started(record)
+            return story_words.prediction_words(record) + self._if_started(record)
         if abs(record.mean_seconds - self._told_mean) < _NEWS * self._told_mean:
             return None
         self._told_mean = record.mean_seconds
-        return f"Meanwhile something else is believed. {prediction_words(record)}"
+        return f"Meanwhile something else is believed. {story_words.prediction_words(record)}"
 
     def _if_started(self, record: Predicted) -> str:
         chance = chance_of_start(self._known, belief_of(record), record.time)
@@ -280,40 +261,41 @@ class _Teller:
             f"{record.count}).",
         )
 
-    def _of_event(self, event: Event) -> str | None:
+    def _of_event(self, event: events.Event) -> str | None:
         match event:
-            case Submitted(job=job) if job.job_id == self._job_id:
+            case events.Submitted(job=job) if job.job_id == self._job_id:
                 self._is_asked = False
                 self._tasks.submitted(job)
-                return submission_words(job)
-            case Ended(outcome=outcome) if outcome.job_id == self._job_id:
+                return story_words.submission_words(job)
+            case events.Ended(outcome=outcome) if outcome.job_id == self._job_id:
                 self._is_asked = False
                 self._reason = None
                 return self._tasks.ended(outcome, self._of_end(outcome))
-            case Began(job_id=self._job_id):
+            case events.Began(job_id=self._job_id):
                 return self._of_beginning(event)
-            case NotStarted(job_id=self._job_id):
+            case events.NotStarted(job_id=self._job_id):
                 self._is_asked, self._reason = False, ReasonCode.NOT_STARTED
                 later = duration(event.again_after_seconds)
                 said = f"Not started after all: {event.sentence}. It may start again in {later}."
                 return of_part(event, said)
-            case JobChanged(job_id=self._job_id, job=job):
+            case events.JobChanged(job_id=self._job_id, job=job):
                 self._is_asked = False
-                return f"Changed. {submission_words(job)}"
-            case Cancelled(job_id=self._job_id, by=by):
+                return f"Changed. {story_words.submission_words(job)}"
+            case events.Cancelled(job_id=self._job_id, by=by):
                 return self._of_cancellation(by)
         return None
 
-    def _of_beginning(self, event: Began) -> str | None:
+    def _of_beginning(self, event: events.Began) -> str | None:
         """Return that it runs, unless that and where was reported with its start."""
-        running = self._state.running.get(unit_of(event))
+        running = self._state.running.get(events.unit_of(event))
         if running is not None and running.placement == event.placement:
             return None
         self._replanning.forget()
         self._is_asked, self._reason = False, None
         by_whom_started = "" if event.ours else " by no start of ours"
         since = duration(max(0.0, event.time - event.start_seconds))
-        said = f"Runs{by_whom_started}, for {since} by now: {place_words(event.placement)}."
+        where = story_words.place_words(event.placement)
+        said = f"Runs{by_whom_started}, for {since} by now: {where}."
         return of_part(event, said)
 
     def _of_cancellation(self, by: str) -> str | None:
@@ -325,7 +307,7 @@ class _Teller:
             return f"Cancelled while it ran{who}: it is being stopped."
         return f"Cancelled before it started{who}."
 
-    def _of_end(self, outcome: Outcome) -> str:
+    def _of_end(self, outcome: events.Outcome) -> str:
         ran = duration(outcome.runtime_seconds)
         if outcome.ended_because in _IN_VAIN:
             return (
@@ -334,7 +316,9 @@ class _Teller:
             )
         job = self._known
         deadline = job.deadline_seconds
-        margin = "" if deadline is None else margin_words(deadline - outcome.end_seconds)
+        margin = (
+            "" if deadline is None else story_words.margin_words(deadline - outcome.end_seconds)
+        )
         words = end_words(outcome, job, self._state.cancelled.get(self._job_id, ""))
         why = "" if words is None else f": {words}"
         return f"Ended ({outcome.ended_because}{why}) after running for {ran}{margin}."
@@ -355,15 +339,14 @@ class _Teller:
         self._waits_for_pass, self._passed_seconds = False, None
         match instruction:
             case Start(placement=placement):
-                attempt = 1 + self._starts[unit_of(instruction)]
+                attempt = 1 + self._starts[events.unit_of(instruction)]
                 again = f" again (attempt {attempt})" if attempt > 1 else ""
                 waited = duration(now - self._waits_since)
                 self._replanning.forget()
                 self._reason = None
                 chance = self._at_start(instruction, now)
-                sentence = (
-                    f"Started{again} after {waited} of waiting: {place_words(placement)}{chance}."
-                )
+                where = story_words.place_words(placement)
+                sentence = f"Started{again} after {waited} of waiting: {where}{chance}."
                 return self._tasks.started(instruction, sentence, now)
             case Preempt() if self._job_id in self._state.cancelled:
                 return None  # reported with the cancellation

@@ -24,17 +24,9 @@ from foresail.model.errors import InputError
 from foresail.model.event import Submitted
 from foresail.model.protocols import Scheduler
 from foresail.model.whole_files import write_durably
-from foresail.record import records
+from foresail.record import log_text, records
 from foresail.record.compaction import Compaction
 from foresail.record.job_life import ImpossibleTransition
-from foresail.record.log_text import (
-    COMMITTED_LINE,
-    DurableLog,
-    EventLog,
-    NullLog,
-    parse_record,
-    record_line,
-)
 from foresail.record.run_fold import RunFold
 
 _VERSION: Final = 1
@@ -106,14 +98,14 @@ SNAPSHOT_EVERY: Final = 50_000
 """A snapshot is written after so many records that matter (or as many as it has itself)."""
 
 
-class FollowedLog(EventLog, Protocol):
+class FollowedLog(log_text.EventLog, Protocol):
     """The log of a run that goes on; a step is on disk once it is committed."""
 
     def close(self) -> None:
         """Let go of it; what was not committed never happened."""
 
 
-class RunLog(DurableLog):
+class RunLog(log_text.DurableLog):
     """The log of a run, of which a snapshot is written from time to time.
 
     What is in the log ends with a whole step. ``manifest`` is what a new one begins with;
@@ -134,7 +126,7 @@ class RunLog(DurableLog):
 
     def append(self, record: records.Record) -> None:
         """Take one record."""
-        line = record_line(record)
+        line = log_text.record_line(record)
         self._lines.append(line)
         if not isinstance(record, TELL_ONLY):
             self._compaction.take(record, line)
@@ -149,13 +141,13 @@ class RunLog(DurableLog):
                 write_snapshot(self._snapshot, self._compaction.lines(), self._path, self._end)
 
 
-_MARK: Final = COMMITTED_LINE.encode()
-_TOLD_ONLY: Final = ('{"kind":"reason', '{"kind":"solution"', COMMITTED_LINE)
+_MARK: Final = log_text.COMMITTED_LINE.encode()
+_TOLD_ONLY: Final = ('{"kind":"reason', '{"kind":"solution"', log_text.COMMITTED_LINE)
 """Lines of records that the state does not follow from."""
 
 
 def recover(
-    path: Path, manifest: records.Manifest, build: Callable[[EventLog], Controller]
+    path: Path, manifest: records.Manifest, build: Callable[[log_text.EventLog], Controller]
 ) -> tuple[Controller, RunLog]:
     """The controller as it was after the last whole step of a log, and the log, open at its end.
 
@@ -167,7 +159,7 @@ def recover(
     """
     content = _content(path)
     end = _end_of_whole_steps(content, path)
-    compares_with = build(NullLog()).compares_with if end > 0 else None
+    compares_with = build(log_text.NullLog()).compares_with if end > 0 else None
     known = _known(content[:end], path, compares_with)
     _end_with_whole_step(path, content, end)
     first = manifest if end == 0 else None
@@ -196,7 +188,7 @@ class KnownRun:
         if number > 1 and line.startswith(_TOLD_ONLY):
             self.end = number
             return
-        record = parse_record(line, source, number)
+        record = log_text.parse_record(line, source, number)
         if number == 1 and not isinstance(record, records.Manifest):
             raise InputError(
                 "does not begin with a manifest", source=source, expected="an event log"
@@ -244,7 +236,7 @@ def _end_without_marks(content: bytes, path: Path) -> int:
     submitted, predicted = set[str](), set[str]()
     lines = content.splitlines(keepends=True)
     for number in range(len(lines), 1, -1):
-        record = parse_record(lines[number - 1].decode(errors="replace"), path, number)
+        record = log_text.parse_record(lines[number - 1].decode(errors="replace"), path, number)
         step = getattr(record, "step", None)
         if last not in (None, step):
             break

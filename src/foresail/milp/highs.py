@@ -9,15 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from foresail.milp.solver import (
-    Limits,
-    Program,
-    RelaxedSolution,
-    Solution,
-    Solver,
-    SolveStatus,
-    nothing,
-)
+from foresail.milp import solver
 from foresail.model.distribution import Floats, Integers
 from foresail.model.registry import NoParameters, register
 
@@ -39,13 +31,15 @@ _FEASIBLE = 2  # of what HiGHS calls the primal solution status
 
 
 @register("solver", "highs")
-class Highs(Solver):
+class Highs(solver.Solver):
     """Branch and cut by HiGHS, on one thread: it was never quicker on two."""
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
 
-    def solve(self, program: Program, limits: Limits, start: Floats | None = None) -> Solution:
+    def solve(
+        self, program: solver.Program, limits: solver.Limits, start: Floats | None = None
+    ) -> solver.Solution:
         """See ``Solver.solve``.
 
         Raises ``RuntimeError`` if HiGHS refuses the program or fails.
@@ -70,7 +64,7 @@ class Highs(Solver):
         found = _solution(highs, program, time.perf_counter() - began)
         return replace(found, checks=checks.count)
 
-    def relaxation(self, program: Program) -> HighsRelaxation:
+    def relaxation(self, program: solver.Program) -> HighsRelaxation:
         """See ``Solver.relaxation``."""
         return HighsRelaxation(program)
 
@@ -95,7 +89,7 @@ class _Checks:
 class HighsRelaxation:
     """A linear program that stays within HiGHS, and with it the basis of the last solve."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: solver.Program) -> None:
         self._highs = _loaded(replace(program, integer=np.zeros_like(program.integer)))
 
     def add_columns(
@@ -116,7 +110,7 @@ class HighsRelaxation:
 
     def solve(
         self, most_iterations: int | None = None, time_limit_seconds: float = math.inf
-    ) -> RelaxedSolution:
+    ) -> solver.RelaxedSolution:
         """See ``Relaxation.solve``."""
         if most_iterations is not None:
             self._highs.setOptionValue("simplex_iteration_limit", most_iterations)
@@ -125,12 +119,12 @@ class HighsRelaxation:
         _run(self._highs)
         ended = _status(self._highs)
         iterations = self._highs.getInfo().simplex_iteration_count
-        if ended != SolveStatus.OPTIMAL:
-            return RelaxedSolution(ended, None, None, math.inf, iterations)
+        if ended != solver.SolveStatus.OPTIMAL:
+            return solver.RelaxedSolution(ended, None, None, math.inf, iterations)
         found = self._highs.getSolution()
         values, prices = np.asarray(found.col_value), np.asarray(found.row_dual)
         objective = self._highs.getInfo().objective_function_value
-        return RelaxedSolution(ended, values, prices, objective, iterations)
+        return solver.RelaxedSolution(ended, values, prices, objective, iterations)
 
 
 def _require_success(status: Any, what: str) -> None:
@@ -140,7 +134,7 @@ def _require_success(status: Any, what: str) -> None:
         raise RuntimeError(f"HiGHS does not accept {what}")
 
 
-def _loaded(program: Program) -> Any:
+def _loaded(program: solver.Program) -> Any:
     import highspy
 
     make: Any = highspy.Highs  # its constructor has no annotations
@@ -182,37 +176,37 @@ def _run(highs: Any) -> None:
         _require_success(highs.run(), "to be run without presolve")
 
 
-def _status(highs: Any) -> SolveStatus:
+def _status(highs: Any) -> solver.SolveStatus:
     import highspy
 
     known = {
-        highspy.HighsModelStatus.kOptimal: SolveStatus.OPTIMAL,
-        highspy.HighsModelStatus.kInfeasible: SolveStatus.INFEASIBLE,
-        highspy.HighsModelStatus.kUnbounded: SolveStatus.UNBOUNDED,
+        highspy.HighsModelStatus.kOptimal: solver.SolveStatus.OPTIMAL,
+        highspy.HighsModelStatus.kInfeasible: solver.SolveStatus.INFEASIBLE,
+        highspy.HighsModelStatus.kUnbounded: solver.SolveStatus.UNBOUNDED,
     }
-    return known.get(highs.getModelStatus(), SolveStatus.STOPPED)
+    return known.get(highs.getModelStatus(), solver.SolveStatus.STOPPED)
 
 
-def _solution(highs: Any, program: Program, seconds: float) -> Solution:
+def _solution(highs: Any, program: solver.Program, seconds: float) -> solver.Solution:
     ended = _status(highs)
-    if ended in (SolveStatus.INFEASIBLE, SolveStatus.UNBOUNDED):
-        return nothing(ended, seconds)
-    finished = ended == SolveStatus.OPTIMAL
+    if ended in (solver.SolveStatus.INFEASIBLE, solver.SolveStatus.UNBOUNDED):
+        return solver.nothing(ended, seconds)
+    finished = ended == solver.SolveStatus.OPTIMAL
     found = highs.getInfo()
     if finished and not program.integer.any():
         bound = found.objective_function_value
     else:
         bound = found.mip_dual_bound if math.isfinite(found.mip_dual_bound) else math.inf
     if found.primal_solution_status != _FEASIBLE:
-        return nothing(SolveStatus.NOTHING_FOUND, seconds, bound)
+        return solver.nothing(solver.SolveStatus.NOTHING_FOUND, seconds, bound)
     values = np.asarray(highs.getSolution().col_value, np.float64)
     objective = program.objective_of(values)
-    return Solution(ended, values, objective, max(bound, objective), seconds)
+    return solver.Solution(ended, values, objective, max(bound, objective), seconds)
 
 
-def _without_columns(program: Program, seconds: float) -> Solution:
+def _without_columns(program: solver.Program, seconds: float) -> solver.Solution:
     """HiGHS does not judge the rows of a program without columns."""
     values = np.empty(0)
     if program.admits(values):
-        return Solution(SolveStatus.OPTIMAL, values, 0.0, 0.0, seconds)
-    return nothing(SolveStatus.INFEASIBLE, seconds)
+        return solver.Solution(solver.SolveStatus.OPTIMAL, values, 0.0, 0.0, seconds)
+    return solver.nothing(solver.SolveStatus.INFEASIBLE, seconds)

@@ -12,20 +12,8 @@ import polars as pl
 
 from foresail.model.distribution import Floats
 from foresail.model.words import duration, number, percent
+from foresail.reports import style as looks
 from foresail.reports.figure import Figure, packed
-from foresail.reports.style import (
-    DOTTED,
-    PolicyStyle,
-    axis,
-    caption,
-    duration_axis,
-    layout,
-    level_at,
-    line_of,
-    literal,
-    marks_of,
-    time_unit,
-)
 
 _LEAST_SECONDS: Final = 1.0
 _MOST_POWERS: Final = 8
@@ -69,24 +57,24 @@ def scale_of(
     """
     if log and kind == "duration":
         far = max(longest, float(values.max(initial=0.0)))
-        return AxisScale(duration_axis(label, far), least=_LEAST_SECONDS, kind=kind)
+        return AxisScale(looks.duration_axis(label, far), least=_LEAST_SECONDS, kind=kind)
     if log:
         return _logarithmic(label, kind, values)
     if kind == "duration":
-        unit, seconds = time_unit(float(values.max(initial=0.0)))
-        shape = axis(f"{label}, {unit}", rangemode="tozero", tickformat=",~r", tickangle=0)
+        unit, seconds = looks.time_unit(float(values.max(initial=0.0)))
+        shape = looks.axis(f"{label}, {unit}", rangemode="tozero", tickformat=",~r", tickangle=0)
         return AxisScale(shape, divisor=seconds, kind=kind)
     if kind == "share":
-        shape = axis(label, tickformat=".0%", rangemode="tozero", nticks=6, tickangle=0)
+        shape = looks.axis(label, tickformat=".0%", rangemode="tozero", nticks=6, tickangle=0)
         return AxisScale(shape, kind=kind)
     if kind == "hour":
-        shape = axis(label, range=[-0.5, _DAY_HOURS + 0.5], dtick=3, tick0=0, tickangle=0)
+        shape = looks.axis(label, range=[-0.5, _DAY_HOURS + 0.5], dtick=3, tick0=0, tickangle=0)
         return AxisScale(shape, kind=kind)
     smallest = float(values.min(initial=0.0))
     mode = "tozero" if smallest >= 0 else "normal"
     few = values.size > 0 and np.ptp(values) <= _FEW_WHOLE and bool((values % 1 == 0).all())
     ticks = {"dtick": 1} if few else {"nticks": 7}
-    shape = axis(label, rangemode=mode, tickformat=",~r", tickangle=0, **ticks)
+    shape = looks.axis(label, rangemode=mode, tickformat=",~r", tickangle=0, **ticks)
     return AxisScale(shape, kind=kind)
 
 
@@ -106,7 +94,7 @@ def _logarithmic(label: str, kind: str, values: Floats) -> AxisScale:
         ticks = [10.0**power for power in powers if power % each == 0]
     kept = [tick for tick in ticks if low * 0.93 <= tick <= high * 1.07]
     say = percent if kind == "share" else _short
-    shape = axis(
+    shape = looks.axis(
         label,
         type="log",
         range=[math.log10(low) - margin, math.log10(high) + margin],
@@ -154,7 +142,7 @@ _SIDES: Final = ("top center", "bottom center")
 class Curve:
     """One line."""
 
-    style: PolicyStyle
+    style: looks.PolicyStyle
     """Its looks and name."""
     x: Floats
     y: Floats
@@ -199,18 +187,20 @@ def curve_figure(
         traces.append(_line(curve, across, up))
         if curve.marked:
             traces.append(_marks(curve, across, up, _SIDES[position % len(_SIDES)]))
-    drawing = layout(_HEIGHT, xaxis=across.axis, yaxis=up.axis, hovermode="closest")
+    drawing = looks.layout(_HEIGHT, xaxis=across.axis, yaxis=up.axis, hovermode="closest")
     if level is not None:
         at = float(up.drawn(np.array([level[0]]))[0])
-        words = caption(literal(level[1]), math.log10(at) if y_axis.log else at, "@muted")
-        drawing["shapes"] = [level_at(at, line=DOTTED, layer="below")]
+        words = looks.caption(
+            looks.literal(level[1]), math.log10(at) if y_axis.log else at, "@muted"
+        )
+        drawing["shapes"] = [looks.level_at(at, line=looks.DOTTED, layer="below")]
         drawing["annotations"] = [words | {"yref": "y", "x": 1, "xanchor": "right"}]
     return Figure(name, title, list(findings), traces, drawing, table, note)
 
 
 def _line(curve: Curve, across: AxisScale, up: AxisScale) -> dict[str, Any]:
     points = zip(curve.x.tolist(), curve.y.tolist(), strict=True)
-    return line_of(
+    return looks.line_of(
         curve.style,
         packed(across.drawn(curve.x)),
         packed(up.drawn(curve.y)),
@@ -227,11 +217,11 @@ def _line(curve: Curve, across: AxisScale, up: AxisScale) -> dict[str, Any]:
 def _marks(curve: Curve, across: AxisScale, up: AxisScale, side: str) -> dict[str, Any]:
     places = list(curve.marked)
     return {
-        **marks_of(
+        **looks.marks_of(
             curve.style, across.drawn(curve.x[places]).tolist(), up.drawn(curve.y[places]).tolist()
         ),
         "mode": "markers+text",
-        "text": [literal(text) for text in curve.text],
+        "text": [looks.literal(text) for text in curve.text],
         "textposition": side,
         "textfont": {"color": curve.style.colour, "size": 12},
         "marker": {"color": curve.style.colour, "symbol": curve.style.symbol, "size": 8},

@@ -11,18 +11,9 @@ import polars as pl
 
 from foresail.analysis.finding import Plot
 from foresail.model.distribution import Floats
+from foresail.reports import style as looks
 from foresail.reports.curve_figure import AxisScale, band_between, scale_of
 from foresail.reports.figure import Figure, packed
-from foresail.reports.style import (
-    PolicyStyle,
-    axis,
-    caption,
-    layout,
-    level_at,
-    line_of,
-    literal,
-    marks_of,
-)
 
 _COLOURS: Final = ("@policy1", "@policy2", "@policy3", "@policy4", "@policy5", "@policy6")
 _GREY: Final = "@policy0"
@@ -37,14 +28,14 @@ _NEARLY_ALL: Final = 0.9
 _BOX: Final = ("lower_whisker", "quartile_1", "median", "quartile_3", "upper_whisker")
 
 
-def log_styles(logs: Sequence[str]) -> tuple[PolicyStyle, ...]:
+def log_styles(logs: Sequence[str]) -> tuple[looks.PolicyStyle, ...]:
     """A style per log: six hues, grey, and then the same again with other dashes."""
     colours = (*_COLOURS, _GREY)
     return tuple(
-        PolicyStyle(
+        looks.PolicyStyle(
             policy=log,
             label=log,
-            drawn=literal(log),
+            drawn=looks.literal(log),
             colour=colours[position % len(colours)],
             dash=DASHES[position // len(colours) % len(DASHES)],
             symbol=_SYMBOLS[position % len(_SYMBOLS)],
@@ -65,7 +56,7 @@ def plot_of(kind: PlotKind, x: str, y: str, x_label: str, y_label: str, **more: 
 class PlottedTable:
     """A plot of one table, in the looks of the log or policy whose table it is."""
 
-    style: PolicyStyle
+    style: looks.PolicyStyle
     plot: Plot
     table: pl.DataFrame
 
@@ -147,19 +138,19 @@ def drawn(
         domain = {"domain": [max(top - tall, 0.0), top]} if len(panels) > 1 else {}
         x_axis, y_axis = across.axis, up.axis
         if plot.kind == "rows":
-            names = axis("", type="category", autorange="reversed", showgrid=False)
+            names = looks.axis("", type="category", autorange="reversed", showgrid=False)
             x_axis, y_axis = up.axis, names
         if plot.kind == "heat":
             look = {"rangemode": "normal", "showgrid": False}
             x_axis, y_axis = x_axis | look, y_axis | look
             if len(panels) > 1:
-                captions.append(caption(parts[0].style.drawn, top, parts[0].style.colour))
+                captions.append(looks.caption(parts[0].style.drawn, top, parts[0].style.colour))
         anchor = len(panels) if shared else place + 1
         axes[f"xaxis{at}"] = x_axis | {"anchor": f"y{anchor}" if anchor > 1 else "y"}
         axes[f"yaxis{number}"] = y_axis | domain | {"anchor": f"x{at}"}
         if plot.level is not None:
             height = float(up.drawn(np.array([plot.level]))[0])
-            shapes.append(level_at(height, yref=f"y{number}", layer="below"))
+            shapes.append(looks.level_at(height, yref=f"y{number}", layer="below"))
         for part in parts:
             for trace in _traces(part, across, up, rows, len(parts) > 1):
                 told = trace["showlegend"] and trace["name"] not in {
@@ -171,7 +162,7 @@ def drawn(
     if rows is not None and any(count > rows for part in every for count in part.lines()):
         note = f"{note} Lines are drawn through {rows} of their points.".strip()
     tallest = max(_HEIGHT, _PANEL_HEIGHT * len(panels))
-    drawing = layout(
+    drawing = looks.layout(
         settings.pop("height", tallest),
         barmode="stack" if every[-1].plot.kind == "rows" and every[-1].plot.series else "group",
         boxmode="group",
@@ -228,7 +219,7 @@ def _traces(
     for position, (series, table) in enumerate(part.series()):
         style, known = part.style, {"legendgroup": part.style.drawn, "meta": None}
         if series is not None:
-            said, dash = literal(series), DASHES[position % len(DASHES)]
+            said, dash = looks.literal(series), DASHES[position % len(DASHES)]
             known["meta"] = said
             style = (
                 replace(style, drawn=f"{style.drawn}: {said}", dash=dash)
@@ -255,7 +246,7 @@ def _traces(
 def _marks(
     part: PlottedTable,
     table: pl.DataFrame,
-    style: PolicyStyle,
+    style: looks.PolicyStyle,
     across: AxisScale,
     up: AxisScale,
     opacity: float,
@@ -275,26 +266,28 @@ def _marks(
             more |= {"orientation": "h", "text": words, "textposition": "auto"}
             more["insidetextfont"] = {"color": "@paper" if opacity == 1.0 else "@ink"}
             x, y = y, x
-        bars = marks_of(style, x, y, **more)
+        bars = looks.marks_of(style, x, y, **more)
         del bars["mode"]
         return bars
     if plot.kind == "points":
-        return marks_of(style, x, y, **more, marker=marker, cliponaxis=False)
+        return looks.marks_of(style, x, y, **more, marker=marker, cliponaxis=False)
     width = 1.6 if table.height > 200 and plot.kind == "line" else 2.2
     shape = "hv" if plot.kind == "steps" else "linear"
     mode = "lines+markers" if table.height == 1 else "lines"
     more |= {"mode": mode, "marker": marker, "cliponaxis": False}
-    return line_of(style, x, y, "", width=width, shape=shape, **more)
+    return looks.line_of(style, x, y, "", width=width, shape=shape, **more)
 
 
-def _boxes(plot: Plot, table: pl.DataFrame, style: PolicyStyle, up: AxisScale) -> dict[str, Any]:
+def _boxes(
+    plot: Plot, table: pl.DataFrame, style: looks.PolicyStyle, up: AxisScale
+) -> dict[str, Any]:
     lower, first, median, third, upper = (
         up.drawn(_numbers(table, column)).tolist() for column in _BOX
     )
     return {
         "type": "box",
         "name": style.drawn,
-        "x": [literal(name) for name in table[plot.x].cast(pl.String).to_list()],
+        "x": [looks.literal(name) for name in table[plot.x].cast(pl.String).to_list()],
         "q1": first,
         "median": median,
         "q3": third,
@@ -308,7 +301,7 @@ def _boxes(plot: Plot, table: pl.DataFrame, style: PolicyStyle, up: AxisScale) -
 
 
 def _heat(
-    plot: Plot, table: pl.DataFrame, style: PolicyStyle, across: AxisScale, up: AxisScale
+    plot: Plot, table: pl.DataFrame, style: looks.PolicyStyle, across: AxisScale, up: AxisScale
 ) -> dict[str, Any]:
     return {
         "type": "heatmap",
@@ -326,7 +319,7 @@ def _heat(
 def _positions(part: PlottedTable, table: pl.DataFrame, across: AxisScale) -> tuple[Any, list[str]]:
     """Return where marks lie along x, and what that is called."""
     if part.names_places:
-        names = [literal(name) for name in table[part.plot.x].cast(pl.String).to_list()]
+        names = [looks.literal(name) for name in table[part.plot.x].cast(pl.String).to_list()]
         return names, names
     values = _numbers(table, part.plot.x)
     return packed(across.drawn(values)), [across.said(value) for value in values.tolist()]

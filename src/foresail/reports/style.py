@@ -11,42 +11,26 @@ from typing import Any, Final, Literal
 from foresail.model.words import number
 from foresail.traces.schedule import Schedule
 
-LIGHT: Final[Mapping[str, str]] = {
-    "paper": "#ffffff",
-    "ink": "#1c2430",
-    "muted": "#5b6675",
-    "grid": "#e3e7ec",
-    "cell": "#f4f6f8",
-    "policy0": "#5f6b7a",
-    "policy1": "#0072b2",
-    "policy2": "#d55e00",
-    "policy3": "#00896a",
-    "policy4": "#b0508a",
-    "policy5": "#a87900",
-    "policy6": "#3d8fc4",
-    "gain": "#0072b2",
-    "neutral": "#f7f7f7",
-    "loss": "#d55e00",
+_COLOURS: Final = {
+    "paper": ("#ffffff", "#14181f"),
+    "ink": ("#1c2430", "#e6eaf0"),
+    "muted": ("#5b6675", "#9aa6b5"),
+    "grid": ("#e3e7ec", "#2b323d"),
+    "cell": ("#f4f6f8", "#1b212a"),
+    "policy0": ("#5f6b7a", "#a3adba"),
+    "policy1": ("#0072b2", "#56a8e0"),
+    "policy2": ("#d55e00", "#f58442"),
+    "policy3": ("#00896a", "#2fc09a"),
+    "policy4": ("#b0508a", "#e39ac6"),
+    "policy5": ("#a87900", "#e8b53f"),
+    "policy6": ("#3d8fc4", "#9ad0f0"),
+    "gain": ("#0072b2", "#3b93d0"),
+    "neutral": ("#f7f7f7", "#2a2f38"),
+    "loss": ("#d55e00", "#ee7733"),
 }
-DARK: Final[Mapping[str, str]] = {
-    "paper": "#14181f",
-    "ink": "#e6eaf0",
-    "muted": "#9aa6b5",
-    "grid": "#2b323d",
-    "cell": "#1b212a",
-    "policy0": "#a3adba",
-    "policy1": "#56a8e0",
-    "policy2": "#f58442",
-    "policy3": "#2fc09a",
-    "policy4": "#e39ac6",
-    "policy5": "#e8b53f",
-    "policy6": "#9ad0f0",
-    "gain": "#3b93d0",
-    "neutral": "#2a2f38",
-    "loss": "#ee7733",
-}
-"""Colours by role (Okabe and Ito's hues, distinct with any colour vision). A figure names a
-colour ``@role``; the page, or the image writer, puts in the one of its theme."""
+"""Colours by role, light and dark (Okabe and Ito's hues, distinct with any colour vision). A
+figure names a colour ``@role``; the page, or the image writer, puts in the one of its theme."""
+LIGHT, DARK = ({role: pair[at] for role, pair in _COLOURS.items()} for at in (0, 1))
 
 _DASHES: Final = ("solid", "solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _SYMBOLS: Final = ("circle", "circle", "diamond", "square", "triangle-up", "cross", "x")

@@ -12,17 +12,9 @@ from foresail import __version__
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.histogram import Histogram
+from foresail.model import event as events
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.distribution import Distribution
-from foresail.model.event import (
-    IN_CYCLES,
-    Ended,
-    EndedBecause,
-    EstimateExpired,
-    Outcome,
-    Submitted,
-    Tick,
-)
 from foresail.model.job import DeadlineValue, Job, Stage
 from foresail.model.protocols import Predictor, Scheduler
 from foresail.record.log_text import EventLog
@@ -90,7 +82,7 @@ class _SameBelief(Predictor):
     def predict(self, job: Job, now: float) -> Distribution:  # noqa: ARG002 - of every job the same
         return self._belief
 
-    def observe(self, job: Job, outcome: Outcome) -> None:
+    def observe(self, job: Job, outcome: events.Outcome) -> None:
         """Learn nothing."""
 
 
@@ -102,7 +94,7 @@ def rehearse_policy(policy: str) -> None:
     scheduler, _, correction = parse_policy(policy).in_cycles(_SECONDS).build()
     nodes = tuple(Node(f"node-{number}", Resources(4.0, 16.0 * 2**30)) for number in range(4))
     cluster = Cluster((Partition("all", Resources(16.0, 64.0 * 2**30), nodes),))
-    rehearse(Controller(cluster, scheduler, _SameBelief(), correction, IN_CYCLES))
+    rehearse(Controller(cluster, scheduler, _SameBelief(), correction, events.IN_CYCLES))
 
 
 def rehearse(controller: Controller) -> None:
@@ -113,18 +105,18 @@ def rehearse(controller: Controller) -> None:
         for _ in range(3):
             now += 2 * _SECONDS
             running = [each.job.job_id for each in controller.running.values()]
-            expired = [EstimateExpired(now, job_id) for job_id in running]
-            controller.step(now, [*expired, Tick(now)])
+            expired = [events.EstimateExpired(now, job_id) for job_id in running]
+            controller.step(now, [*expired, events.Tick(now)])
         ended = [
-            Outcome(each.job.job_id, each.start_seconds, now, EndedBecause.COMPLETED)
+            events.Outcome(each.job.job_id, each.start_seconds, now, events.EndedBecause.COMPLETED)
             for each in controller.running.values()
         ]
-        controller.step(now, [Ended(now, each) for each in ended])
+        controller.step(now, [events.Ended(now, each) for each in ended])
     controller.step(now, _arrivals(controller.cluster, _MANY, now))
 
 
-def _arrivals(cluster: Cluster, many: int, now: float) -> list[Submitted]:
-    arrivals = list[Submitted]()
+def _arrivals(cluster: Cluster, many: int, now: float) -> list[events.Submitted]:
+    arrivals = list[events.Submitted]()
     for cpus, memory in many * _SHARES:
         tasks = max(1, int(cpus * cluster.total.cpus))
         stage = Stage(tasks, Resources(1.0, memory * cluster.total.memory_bytes / tasks))
@@ -132,6 +124,6 @@ def _arrivals(cluster: Cluster, many: int, now: float) -> list[Submitted]:
         requested = None if memory else 4 * _SECONDS
         value = DeadlineValue(now + 30 * _SECONDS, 1.0) if memory else None
         arrivals.append(
-            Submitted(now, Job(job_id, now, (stage,), requested, "nobody", value=value))
+            events.Submitted(now, Job(job_id, now, (stage,), requested, "nobody", value=value))
         )
     return arrivals

@@ -16,19 +16,7 @@ import numpy as np
 
 from foresail.milp.solver import Program, ProgramBuilder
 from foresail.model.distribution import Floats, Integers
-from foresail.strl.expression import (
-    Barrier,
-    Expression,
-    LinearNChooseK,
-    Maximum,
-    Minimum,
-    NChooseK,
-    Scale,
-    Sum,
-    Supply,
-    combined_worth,
-    leaves,
-)
+from foresail.strl import expression as strl
 from foresail.strl.slots import LeafTable, Partitions, free_nodes, free_slots, leaf_table, refine
 
 
@@ -36,7 +24,7 @@ from foresail.strl.slots import LeafTable, Partitions, free_nodes, free_slots, l
 class Branch:
     """A place in an expression's tree."""
 
-    expression: Expression
+    expression: strl.Expression
     """What stands there."""
     number: int
     """Its number, parents before children."""
@@ -71,20 +59,20 @@ def worths(root: Branch, amounts: Sequence[int]) -> dict[int, float]:
 
 def _worth(branch: Branch, amounts: Sequence[int], found: dict[int, float]) -> float:
     expression = branch.expression
-    if isinstance(expression, NChooseK | LinearNChooseK):
+    if isinstance(expression, strl.NChooseK | strl.LinearNChooseK):
         worth = _leaf_worth(expression, amounts[branch.leaf])
     else:
         below = [_worth(child, amounts, found) for child in branch.children]
-        worth = combined_worth(expression, below)
+        worth = strl.combined_worth(expression, below)
     if worth > 0.0:
         found[branch.number] = worth
     return worth
 
 
-def _leaf_worth(leaf: NChooseK | LinearNChooseK, amount: int) -> float:
+def _leaf_worth(leaf: strl.NChooseK | strl.LinearNChooseK, amount: int) -> float:
     if not amount:
         return 0.0
-    if isinstance(leaf, NChooseK):
+    if isinstance(leaf, strl.NChooseK):
         return leaf.value if amount == leaf.count else 0.0
     return leaf.value * amount / leaf.count if amount <= leaf.count else 0.0
 
@@ -154,8 +142,8 @@ class Compiled:
 
 
 def compile_expression(
-    expression: Expression,
-    supply: Supply,
+    expression: strl.Expression,
+    supply: strl.Supply,
     quantum_seconds: float,
     formulation: Formulation = "tight",
 ) -> Compiled:
@@ -167,7 +155,7 @@ def compile_expression(
     quantum is not above 0.
     """
     began = time.perf_counter()
-    asked = leaves(expression)
+    asked = strl.leaves(expression)
     places: dict[frozenset[str], int] = {}
     sets = np.array([places.setdefault(leaf.nodes, len(places)) for leaf in asked])
     nodes = tuple(sorted(supply.nodes))
@@ -228,7 +216,7 @@ class _Tree:
         self._rows = 0
         self._entries: tuple[list[int], list[int], list[float]] = ([], [], [])
 
-    def grow(self, expression: Expression) -> Branch:
+    def grow(self, expression: strl.Expression) -> Branch:
         """The tree of an expression; its columns and rows are in the builder afterwards."""
         root = self._grow(expression, self._column(upper=1.0, binary=True), _OBJECTIVE, 1.0)
         self.builder.add_columns(0.0, self._upper, self._binary)
@@ -252,28 +240,28 @@ class _Tree:
         columns.append(column)
         values.append(value)
 
-    def _grow(self, expression: Expression, indicator: int, row: int, factor: float) -> Branch:
+    def _grow(self, expression: strl.Expression, indicator: int, row: int, factor: float) -> Branch:
         self._branches += 1
         branch = Branch(expression, self._branches - 1, indicator)
         match expression:
-            case NChooseK() | LinearNChooseK():
+            case strl.NChooseK() | strl.LinearNChooseK():
                 self._grow_leaf(branch, row, factor)
                 return branch
-            case Maximum() | Sum():
+            case strl.Maximum() | strl.Sum():
                 self._grow_choice(branch, expression, row, factor)
-            case Minimum():
+            case strl.Minimum():
                 self._grow_minimum(branch, expression, row, factor)
-            case Scale():
+            case strl.Scale():
                 child = self._grow(expression.child, indicator, row, factor * expression.factor)
                 branch.children.append(child)
-            case Barrier():
+            case strl.Barrier():
                 self._enter(row, indicator, factor * expression.value)
                 below = self._row()
                 self._enter(below, indicator, expression.value)
                 branch.children.append(self._grow(expression.child, indicator, below, -1.0))
         counted = branch.children
-        branch.highest = combined_worth(expression, [child.highest for child in counted])
-        if isinstance(expression, Maximum):
+        branch.highest = strl.combined_worth(expression, [child.highest for child in counted])
+        if isinstance(expression, strl.Maximum):
             counted = [max(counted, key=lambda child: child.highest)]
         branch.work = sum(child.work for child in counted)
         if branch.level >= 0:
@@ -291,12 +279,12 @@ class _Tree:
             self._upper[branch.indicator] = 0.0
 
     def _grow_choice(
-        self, branch: Branch, expression: Maximum | Sum, row: int, factor: float
+        self, branch: Branch, expression: strl.Maximum | strl.Sum, row: int, factor: float
     ) -> None:
-        one_row_each = self.tight and isinstance(expression, Sum)
+        one_row_each = self.tight and isinstance(expression, strl.Sum)
         if not one_row_each:
             together = self._row()
-            share = 1 if isinstance(expression, Maximum) else len(expression.children)
+            share = 1 if isinstance(expression, strl.Maximum) else len(expression.children)
             self._enter(together, branch.indicator, -float(share))
         for each in expression.children:
             chosen = self._column(upper=1.0, binary=True)
@@ -306,7 +294,9 @@ class _Tree:
             self._enter(together, chosen, 1.0)
             branch.children.append(self._grow(each, chosen, row, factor))
 
-    def _grow_minimum(self, branch: Branch, expression: Minimum, row: int, factor: float) -> None:
+    def _grow_minimum(
+        self, branch: Branch, expression: strl.Minimum, row: int, factor: float
+    ) -> None:
         branch.level = self._column(upper=0.0, binary=False)
         self._enter(row, branch.level, factor)
         for each in expression.children:

@@ -18,17 +18,7 @@ from typing import Final
 from foresail.model.cluster import Cluster, names_in
 from foresail.model.errors import InputError
 from foresail.model.preference import OptionPart, PlacementOption
-from foresail.strl.expression import (
-    Barrier,
-    Expression,
-    LinearNChooseK,
-    Maximum,
-    Minimum,
-    NChooseK,
-    Scale,
-    Sum,
-    reaches,
-)
+from foresail.strl import expression as strl
 from foresail.strl.parser import Parser
 from foresail.strl.tokens import listed
 
@@ -126,7 +116,7 @@ class _Ways:
     tasks: int
     places: RequestPlaces
 
-    def ways(self, expression: Expression) -> list[_Way]:
+    def ways(self, expression: strl.Expression) -> list[_Way]:
         """Those of a whole request."""
         ways = self._below(expression)
         for way in ways:
@@ -142,31 +132,31 @@ class _Ways:
             raise _refused("it can never be worth anything", None, "a value above 0")
         return ways
 
-    def _below(self, expression: Expression) -> list[_Way]:
+    def _below(self, expression: strl.Expression) -> list[_Way]:
         match expression:
-            case NChooseK():
+            case strl.NChooseK():
                 ways = [self._leaf(expression, expression.count, expression.value)]
-            case LinearNChooseK():
+            case strl.LinearNChooseK():
                 share = min(self.tasks / expression.count, 1.0)
                 tasks = min(self.tasks, expression.count)
                 ways = [self._leaf(expression, tasks, expression.value * share)]
-            case Maximum(children):
+            case strl.Maximum(children):
                 ways = [way for child in children for way in self._below(child)]
-            case Minimum(children):
+            case strl.Minimum(children):
                 ways = self._together([self._below(child) for child in children])
-            case Sum(children):
+            case strl.Sum(children):
                 ways = self._below(children[0]) if len(children) == 1 else [self._split(children)]
-            case Scale(child, factor):
+            case strl.Scale(child, factor):
                 ways = [replace(way, value=way.value * factor) for way in self._below(child)]
-            case Barrier(child, value):
+            case strl.Barrier(child, value):
                 ways = [
-                    replace(way, value=value if reaches(way.value, expression) else 0.0)
+                    replace(way, value=value if strl.reaches(way.value, expression) else 0.0)
                     for way in self._below(child)
                 ]
         _require_few(len(ways))
         return ways
 
-    def _leaf(self, leaf: NChooseK | LinearNChooseK, tasks: int, value: float) -> _Way:
+    def _leaf(self, leaf: strl.NChooseK | strl.LinearNChooseK, tasks: int, value: float) -> _Way:
         unknown = leaf.nodes - self.places.names
         if unknown:
             what = "nodes" if self.places.has_nodes else "partitions (no nodes have names here)"
@@ -176,9 +166,9 @@ class _Ways:
         part = OptionPart(tuple(sorted(leaf.nodes)), tasks)
         return _Way((part,), leaf.start_seconds, leaf.duration_seconds, value)
 
-    def _split(self, children: Sequence[Expression]) -> _Way:
+    def _split(self, children: Sequence[strl.Expression]) -> _Way:
         """The way of a ``sum``: all tasks, and no more in a place than its leaf is given."""
-        leaves = [child for child in children if isinstance(child, LinearNChooseK)]
+        leaves = [child for child in children if isinstance(child, strl.LinearNChooseK)]
         if len(leaves) < len(children):
             raise _refused(
                 "a sum is worth something without all of its parts, which a job is not",

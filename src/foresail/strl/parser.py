@@ -23,32 +23,21 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from foresail.model.documents import text_of
 from foresail.model.errors import InputError
-from foresail.strl.expression import (
-    Barrier,
-    Document,
-    Expression,
-    Leaf,
-    LinearNChooseK,
-    Maximum,
-    Minimum,
-    NChooseK,
-    Reading,
-    Scale,
-    Sum,
-    Supply,
-    leaves,
-)
+from foresail.strl import expression as strl
 from foresail.strl.tokens import Position, Token, expand, plain_number, seconds, tokens, wrong
 
-_LEAVES: Final[dict[str, Callable[..., Leaf]]] = {"nck": NChooseK, "lnck": LinearNChooseK}
-_MANY: Final[dict[str, type[Maximum | Minimum | Sum]]] = {
-    "max": Maximum,
-    "min": Minimum,
-    "sum": Sum,
+_LEAVES: Final[dict[str, Callable[..., strl.Leaf]]] = {
+    "nck": strl.NChooseK,
+    "lnck": strl.LinearNChooseK,
 }
-_ONE: Final[dict[str, tuple[Callable[..., Expression], str, str]]] = {
-    "scale": (Scale, "factor", "s"),
-    "barrier": (Barrier, "value", "v"),
+_MANY: Final[dict[str, type[strl.Maximum | strl.Minimum | strl.Sum]]] = {
+    "max": strl.Maximum,
+    "min": strl.Minimum,
+    "sum": strl.Sum,
+}
+_ONE: Final[dict[str, tuple[Callable[..., strl.Expression], str, str]]] = {
+    "scale": (strl.Scale, "factor", "s"),
+    "barrier": (strl.Barrier, "value", "v"),
 }
 _OPERATORS: Final = (*_LEAVES, *_MANY, *_ONE)
 _STATEMENTS: Final = ("nodes", "busy", "slot")
@@ -97,7 +86,7 @@ class Parser:
         self._told = told
         self._sets: dict[str, frozenset[str]] = {}
         self._unused_sets: dict[str, Position] = {}
-        self._expressions: dict[str, Expression] = {}
+        self._expressions: dict[str, strl.Expression] = {}
         self._used: set[str] = set()
         self._lost: set[str] = set()
         self._sizes: dict[str, int] = {}
@@ -105,7 +94,7 @@ class Parser:
         self._nodes: frozenset[str] | None = None
         self._busy_until: dict[str, float] = {}
         self._slot_seconds: float | None = None
-        self._places: list[tuple[Leaf, Mapping[str, Position]]] = []
+        self._places: list[tuple[strl.Leaf, Mapping[str, Position]]] = []
 
     # Tokens
 
@@ -154,7 +143,7 @@ class Parser:
 
     # Statements
 
-    def reading(self) -> Reading:
+    def reading(self) -> strl.Reading:
         """Read all statements; after an error, go on with the next line."""
         errors = []
         while True:
@@ -169,7 +158,7 @@ class Parser:
                 self._lose(first)
                 if isinstance(problem, InputError):
                     errors.append(problem)
-        return Reading(self._document(), tuple(errors), tuple(self._places), self._unused_sets)
+        return strl.Reading(self._document(), tuple(errors), tuple(self._places), self._unused_sets)
 
     def _lose(self, first: int) -> None:
         """Give a statement up: what it would have named is lost, the next one follows."""
@@ -220,7 +209,7 @@ class Parser:
         if self._peek().kind not in ("newline", "end"):
             raise self._wrong("text behind a statement", self._peek(), "a new line")
 
-    def _enter(self, name: str, expression: Callable[[], Expression]) -> None:
+    def _enter(self, name: str, expression: Callable[[], strl.Expression]) -> None:
         before = self._leaves
         read = expression()
         self._end_statement()
@@ -270,7 +259,7 @@ class Parser:
         problem = "an unknown name" if token.kind == "word" else "something is missing"
         raise self._wrong(problem, token, expected)
 
-    def _document(self) -> Document:
+    def _document(self) -> strl.Document:
         requests = {name: e for name, e in self._expressions.items() if name not in self._used}
         taken = {*requests, *self._sets}
         free = (name for n in range(1, 10**9) if (name := f"request{n}") not in taken)
@@ -280,10 +269,10 @@ class Parser:
         }
         nodes = self._nodes
         if nodes is None:
-            asked = (leaf.nodes for e in named.values() for leaf in leaves(e))
+            asked = (leaf.nodes for e in named.values() for leaf in strl.leaves(e))
             nodes = frozenset(self._busy_until).union(*self._sets.values(), *set(asked))
-        supply = Supply(nodes, MappingProxyType(self._busy_until), self._slot_seconds)
-        return Document(MappingProxyType(self._sets), MappingProxyType(named), supply)
+        supply = strl.Supply(nodes, MappingProxyType(self._busy_until), self._slot_seconds)
+        return strl.Document(MappingProxyType(self._sets), MappingProxyType(named), supply)
 
     # Sets of nodes
 
@@ -349,7 +338,7 @@ class Parser:
 
     # Expressions
 
-    def expression(self) -> Expression:
+    def expression(self) -> strl.Expression:
         """The expression that comes next."""
         head = self._take()
         if len(self._brackets) > DEEPEST:
@@ -373,7 +362,7 @@ class Parser:
         if self._leaves > MOST_LEAVES:
             raise self._wrong("too much is asked for", at, f"at most {MOST_LEAVES:,} leaves")
 
-    def _many(self, name: str) -> Expression:
+    def _many(self, name: str) -> strl.Expression:
         self._open("(", f"{name} needs expressions")
         children = [self.expression()]
         while self._next_is(","):
@@ -382,7 +371,7 @@ class Parser:
         self._close(")", "',' or ')'")
         return _MANY[name](tuple(children))
 
-    def _one(self, name: str) -> Expression:
+    def _one(self, name: str) -> strl.Expression:
         self._open("(", f"{name} needs an expression and a number")
         child = self.expression()
         operator, argument, short = _ONE[name]
@@ -395,7 +384,7 @@ class Parser:
         self._close(")", "')'")
         return self._made(operator, {argument: at}, child, number)
 
-    def _leaf(self, name: str, head: Token) -> Expression:
+    def _leaf(self, name: str, head: Token) -> strl.Expression:
         self._open("(", f"{head.text} needs nodes, how many, start, duration and value")
         read: tuple[Callable[[], Any], ...]
         read = self._set, self._whole, self._time, self._time, self._number
@@ -450,7 +439,7 @@ class Parser:
             ) from error
 
 
-def parse(text: str, source: object | None = None) -> Document:
+def parse(text: str, source: object | None = None) -> strl.Document:
     """Return what a file of requests says.
 
     Raises
@@ -464,7 +453,7 @@ def parse(text: str, source: object | None = None) -> Document:
     return reading.document
 
 
-def read(path: Path) -> Document:
+def read(path: Path) -> strl.Document:
     """Return what the file at this path says.
 
     Raises ``InputError`` if it cannot be read, or as ``parse`` does.
@@ -472,6 +461,6 @@ def read(path: Path) -> Document:
     return parse(text_of(path), path)
 
 
-def examine(text: str, source: object | None = None) -> Reading:
+def examine(text: str, source: object | None = None) -> strl.Reading:
     """Read a file of requests, with every statement's first error instead of only one."""
     return Parser(text, source).reading()

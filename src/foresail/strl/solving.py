@@ -12,19 +12,8 @@ import numpy as np
 
 from foresail.milp.solver import Limits, ProgramSize, SolveStatus, find_solver, relative_gap
 from foresail.model.distribution import Integers
+from foresail.strl import expression as strl
 from foresail.strl.compiling import Branch, Compiled, Formulation, compile_expression, worths
-from foresail.strl.expression import (
-    Barrier,
-    Expression,
-    LinearNChooseK,
-    Maximum,
-    Minimum,
-    NChooseK,
-    Scale,
-    Sum,
-    Supply,
-    reaches,
-)
 
 _ROUNDING = 1e-9
 
@@ -56,20 +45,20 @@ class _Trimming:
             return 0.0
         expression = branch.expression
         match expression:
-            case LinearNChooseK():
+            case strl.LinearNChooseK():
                 needed = math.ceil(wanted * expression.count / expression.value - _ROUNDING)
                 self.kept[branch.leaf] = max(needed, 1)
                 return expression.value * self.kept[branch.leaf] / expression.count
-            case Maximum():
+            case strl.Maximum():
                 return self.keep(max(branch.children, key=self.worth), wanted)
-            case Minimum():
+            case strl.Minimum():
                 return min([self.keep(child, wanted) for child in branch.children])
-            case Sum():
+            case strl.Sum():
                 return self._keep_sum(branch, wanted)
-            case Scale():
+            case strl.Scale():
                 below = self.keep(branch.children[0], wanted / expression.factor)
                 return expression.factor * below
-            case Barrier():
+            case strl.Barrier():
                 self.keep(branch.children[0], expression.value)
                 return expression.value
             case _:
@@ -79,8 +68,8 @@ class _Trimming:
     def _keep_sum(self, branch: Branch, wanted: float) -> float:
         spare = self.worth(branch) - wanted
         positive = [each for each in branch.children if self.worth(each)]
-        linear = [each for each in positive if isinstance(each.expression, LinearNChooseK)]
-        others = [each for each in positive if not isinstance(each.expression, LinearNChooseK)]
+        linear = [each for each in positive if isinstance(each.expression, strl.LinearNChooseK)]
+        others = [each for each in positive if not isinstance(each.expression, strl.LinearNChooseK)]
         total = 0.0
         for child in sorted(others, key=lambda each: -each.work):
             worth = self.worth(child)
@@ -92,7 +81,7 @@ class _Trimming:
         while linear:
             largest = max(linear, key=lambda each: self.kept[each.leaf])
             leaf = largest.expression
-            assert isinstance(leaf, LinearNChooseK)
+            assert isinstance(leaf, strl.LinearNChooseK)
             unit = leaf.value / leaf.count
             if not self.kept[largest.leaf] or unit > spare * (1.0 + _ROUNDING):
                 linear.remove(largest)
@@ -139,10 +128,10 @@ class _Filling:
         """Place what is worth nothing yet, below sums only: the rest depends on what was chosen."""
         if branch.number not in self._worth:
             self._place(branch)
-        elif isinstance(branch.expression, Sum):
+        elif isinstance(branch.expression, strl.Sum):
             for child in sorted(branch.children, key=_density, reverse=True):
                 self.extend(child)
-        elif isinstance(branch.expression, Scale):
+        elif isinstance(branch.expression, strl.Scale):
             self.extend(branch.children[0])
 
     def _place(self, branch: Branch) -> float:
@@ -151,21 +140,21 @@ class _Filling:
             return 0.0
         expression = branch.expression
         match expression:
-            case NChooseK() | LinearNChooseK():
+            case strl.NChooseK() | strl.LinearNChooseK():
                 return self._place_leaf(branch, expression)
-            case Maximum():
+            case strl.Maximum():
                 best_first = sorted(branch.children, key=_highest, reverse=True)
                 return next(filter(None, map(self._place, best_first)), 0.0)
-            case Sum():
+            case strl.Sum():
                 best_first = sorted(branch.children, key=_density, reverse=True)
                 return sum(map(self._place, best_first))
-            case Scale():
+            case strl.Scale():
                 return expression.factor * self._place(branch.children[0])
-            case Minimum():
+            case strl.Minimum():
                 return self._place_all(branch)
-            case Barrier():
+            case strl.Barrier():
                 mark = len(self._taken)
-                if reaches(self._place(branch.children[0]), expression):
+                if strl.reaches(self._place(branch.children[0]), expression):
                     return expression.value
                 self._give_back(mark)
                 return 0.0
@@ -181,12 +170,12 @@ class _Filling:
             least = min(least, worth)
         return least
 
-    def _place_leaf(self, branch: Branch, leaf: NChooseK | LinearNChooseK) -> float:
+    def _place_leaf(self, branch: Branch, leaf: strl.NChooseK | strl.LinearNChooseK) -> float:
         at = slice(self._starts[branch.leaf], self._starts[branch.leaf + 1])
         span = slice(self._begin[branch.leaf], self._end[branch.leaf])
         room = self._free[self._partition[at], span].min(axis=1)
         amount = min(int(room.sum()), leaf.count)
-        if not amount or (amount < leaf.count and isinstance(leaf, NChooseK)):
+        if not amount or (amount < leaf.count and isinstance(leaf, strl.NChooseK)):
             return 0.0
         left = amount
         for offset in np.argsort(self._sharers[at], kind="stable").tolist():
@@ -273,8 +262,8 @@ class SolvedRequest:
 
 
 def solve(
-    expression: Expression,
-    supply: Supply,
+    expression: strl.Expression,
+    supply: strl.Supply,
     quantum_seconds: float,
     *,
     solver: str = "highs",

@@ -86,12 +86,12 @@ def clean_and_check(
 
 def oddities(
     workload: Workload,
-    severity: Severity,
     name: str,
     sentence: str,
     which: pl.Expr,
     column: str,
     remedy: str,
+    severity: Severity = "odd",
 ) -> Iterator[Oddity]:
     """A finding about the jobs for which the expression holds, if there are any.
 
@@ -157,17 +157,16 @@ def _runtimes(workload: Workload) -> Iterator[Oddity]:
     beyond_a_year, beyond_span = _RUNTIME > LONGEST_RUNTIME_SECONDS, span < _RUNTIME
     yield from oddities(
         workload,
-        "impossible",
         "runtime_beyond_the_log",
         "{} ran for more than a year, and for longer than there were submissions: "
         + duration(span),
         beyond_a_year & beyond_span,
         column,
         "a log or mapping put right, or the filter drop_runtime_beyond_a_year",
+        severity="impossible",
     )
     yield from oddities(
         workload,
-        "odd",
         "runtime_beyond_a_year",
         "{} ran for more than a year",
         beyond_a_year & ~beyond_span,
@@ -176,7 +175,6 @@ def _runtimes(workload: Workload) -> Iterator[Oddity]:
     )
     yield from oddities(
         workload,
-        "odd",
         "runtime_longer_than_log",
         "{} ran for more than a day, and for longer than there were submissions: " + duration(span),
         beyond_span & ~beyond_a_year & (_RUNTIME > LEAST_LONG_SECONDS),
@@ -251,7 +249,6 @@ def _widths(workload: Workload) -> Iterator[Oddity]:
         one = (_WIDTH == 1.0).fill_null(value=False).all()
         yield from oddities(
             workload,
-            "odd",
             "all_of_one_cpu",
             "all {} are one cpu wide",
             (_WIDTH == 1.0) & one,
@@ -280,7 +277,6 @@ def _copies(workload: Workload) -> Iterator[Oddity]:
         same = pl.struct(job_id.str.replace(_SUFFIX, ""), "submit_seconds", _RUNTIME, "tasks")
         yield from oddities(
             workload,
-            "odd",
             "repeated_jobs",
             "copies of jobs, with the same id, submission, runtime and width: {}",
             ~same.is_first_distinct(),
@@ -299,7 +295,6 @@ def _rows_again(workload: Workload) -> Iterator[Oddity]:
     if again.sum() >= LEAST_SHARE_AGAIN * len(workload):
         yield from oddities(
             workload,
-            "odd",
             "repeated_rows",
             f"the same in all columns as an earlier row: {{}} of {len(workload):,}",
             pl.lit(again),
@@ -316,7 +311,6 @@ def _partition_names(workload: Workload) -> Iterator[Oddity]:
         if len(names) > 1:
             yield from oddities(
                 workload,
-                "odd",
                 "partitions_by_case",
                 f"partitions whose names differ in case only ({', '.join(names)}) are simulated as "
                 "several: {} in all but the first",
@@ -333,7 +327,6 @@ def _steps(workload: Workload) -> Iterator[Oddity]:
         known = pl.concat([job_id, parents.filter(job_id.str.contains(_NAMED_STEP))]).implode()
         yield from oddities(
             workload,
-            "odd",
             "steps_among_jobs",
             "steps of other jobs, by their id: {}",
             parents.is_in(known) | job_id.str.contains(_NAMED_STEP),
@@ -347,7 +340,6 @@ def outside_window(workload: Workload) -> Iterator[Oddity]:
     kept = in_window(workload.jobs["submit_seconds"])
     yield from oddities(
         workload,
-        "odd",
         "outside_window",
         "submitted far from all others, before or after a tenth of the whole time: {}",
         pl.lit(~kept),
@@ -434,7 +426,7 @@ def _of_half(
     having = int(workload.jobs.select(odd.fill_null(value=False).sum()).item() or 0)
     if of and having >= LEAST_SHARE * of:
         words = sentence.format(count(of, "job"), number(having))
-        yield from oddities(workload, "odd", name, words, odd, column, remedy)
+        yield from oddities(workload, name, words, odd, column, remedy)
 
 
 def _units(workload: Workload) -> Iterator[Oddity]:

@@ -102,7 +102,7 @@ def _of_nodes(workload: Workload) -> Iterator[Oddity]:
         sentence = "{} prefer what the nodes do not have; there are " + ", ".join(known)
         prefer = pl.col("preferred") == text
         name, remedy = "unknown_preference", "correct the source"
-        yield from oddities(workload, "minor", name, sentence, prefer, "preferred", remedy)
+        yield from oddities(workload, name, sentence, prefer, "preferred", remedy, "minor")
 
 
 def _of_tasks(workload: Workload) -> Iterator[Oddity]:
@@ -200,10 +200,10 @@ _OF_JOBS: Final = (
 
 def _of_jobs(workload: Workload) -> Iterator[Oddity]:
     for name, sentence, which, column, remedy in _OF_JOBS:
-        yield from oddities(workload, "minor", name, sentence, which, column, remedy)
+        yield from oddities(workload, name, sentence, which, column, remedy, "minor")
     most = workload.meta.processors
     if most is not None:
         sentence = f"{{}} hold more than the machine's {most} {workload.meta.unit}s"
         wide = (most < _CPUS) | (pl.col("allocated_cpus") > most)
         name, remedy = "wider_than_machine", "filter drop_wider_than_machine"
-        yield from oddities(workload, "minor", name, sentence, wide, "tasks", remedy)
+        yield from oddities(workload, name, sentence, wide, "tasks", remedy, "minor")

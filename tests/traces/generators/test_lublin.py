@@ -23,9 +23,7 @@ def lublin(seed=1, **parameters):
 def test_cycle_weights_are_the_gamma_distribution(kind):
     """The points of each half hour are the gamma probabilities that the model defines."""
     bucket = np.arange(11, 59)
-    edges = [
-        stats.gamma.cdf(bucket + d, kind.cycle_shape, scale=kind.cycle_scale) for d in (0.5, -0.5)
-    ]
+    edges = [stats.gamma.cdf(bucket + d, kind.cycle[0], scale=kind.cycle[1]) for d in (0.5, -0.5)]
     weights = np.zeros(48)
     weights[(bucket - 1) % 48] = edges[0] - edges[1]
     weights /= weights.mean()
@@ -89,9 +87,9 @@ def test_runtimes_follow_the_hyper_gamma():
     kind = model.COMBINED
     for size in (1.0, 64.0, 200.0):
         drawn = np.log(model.draw_runtimes(kind, np.full(100_000, size), np.random.default_rng(3)))
-        p = min(max(kind.short_slope * size + kind.short_intercept, 0.0), 1.0)
-        short = stats.gamma(kind.short_shape, scale=kind.short_scale)
-        long = stats.gamma(kind.long_shape, scale=kind.long_scale)
+        p = min(max(kind.short_share[0] * size + kind.short_share[1], 0.0), 1.0)
+        short = stats.gamma(kind.short[0], scale=kind.short[1])
+        long = stats.gamma(kind.long[0], scale=kind.long[1])
         for level in (0.1, 0.5, 0.9):
             at = np.quantile(drawn, level)
             assert p * short.cdf(at) + (1 - p) * long.cdf(at) == pytest.approx(level, abs=0.02)

@@ -9,21 +9,6 @@ import numpy as np
 import polars as pl
 
 from foresail.analysis import columns
-from foresail.analysis.columns import (
-    DAY_BEGINS,
-    DAY_ENDS,
-    HOURS,
-    LocalTimes,
-    TukeyBox,
-    cumulative_plot,
-    cumulative_shares,
-    known,
-    local_times,
-    per_hour,
-    quartiles_by_hour,
-    tukey_box,
-    variation,
-)
 from foresail.analysis.finding import Answer, Plot, study
 from foresail.model.distribution import Floats, Integers
 from foresail.model.registry import register
@@ -93,7 +78,7 @@ def interarrivals(workload: Workload) -> Answer | str:
         "p50_seconds": float(np.median(gaps)),
         "p90_seconds": float(np.quantile(gaps, 0.9)),
         "longest_seconds": float(gaps.max()),
-        "coefficient_of_variation": variation(gaps),
+        "coefficient_of_variation": columns.variation(gaps),
         "kolmogorov_smirnov_distance": distance,
         "kolmogorov_smirnov_p_value": chance,
     }
@@ -117,7 +102,7 @@ def interarrivals(workload: Workload) -> Answer | str:
         notes.append(
             f"Times are multiples of {duration(resolution)}: what is shorter cannot be seen."
         )
-    plot = cumulative_plot(
+    plot = columns.cumulative_plot(
         "gaps",
         "gap_seconds",
         "time to the next submission (log scale)",
@@ -126,7 +111,11 @@ def interarrivals(workload: Workload) -> Answer | str:
         x_kind="duration",
     )
     return Answer(
-        verdict, scalars, {"gaps": cumulative_shares(gaps, "gap_seconds")}, (plot,), tuple(notes)
+        verdict,
+        scalars,
+        {"gaps": columns.cumulative_shares(gaps, "gap_seconds")},
+        (plot,),
+        tuple(notes),
     )
 
 
@@ -149,7 +138,7 @@ def hourly_submissions(workload: Workload) -> Answer | str:
 
     Spec section 10, W3 (dissertation, figure 3.3). Incomplete first and last days are dropped.
     """
-    times = local_times(workload)
+    times = columns.local_times(workload)
     if not times.whole_days:
         return _NO_WHOLE_DAY
     table, scalars = _by_hour(times, np.ones(times.hours.size), "jobs")
@@ -171,7 +160,7 @@ def hourly_tasks(workload: Workload) -> Answer | str:
 
     Spec section 10, W4 (dissertation, figure 3.4). Incomplete first and last days are dropped.
     """
-    times = local_times(workload)
+    times = columns.local_times(workload)
     tasks = columns.tasks(workload)
     if not np.isfinite(tasks).any():
         return "No job says how many tasks it has."
@@ -190,11 +179,11 @@ def hourly_tasks(workload: Workload) -> Answer | str:
 
 
 def _by_hour(
-    times: LocalTimes, amounts: Floats, what: str
+    times: columns.LocalTimes, amounts: Floats, what: str
 ) -> tuple[pl.DataFrame, dict[str, float]]:
     """Quartiles by hour; rates, the share by day and the busiest hour, of what is counted."""
-    counts = per_hour(times, amounts)
-    table = quartiles_by_hour(counts)
+    counts = columns.per_hour(times, amounts)
+    table = columns.quartiles_by_hour(counts)
     by_hour = counts.sum(axis=0)
     total = float(by_hour.sum())
     scalars = {
@@ -203,7 +192,9 @@ def _by_hour(
         f"busiest_median_{what}_per_hour": float(table["median"].to_numpy().max()),
         f"quietest_median_{what}_per_hour": float(table["median"].to_numpy().min()),
         "busiest_hour": float(by_hour.argmax()),
-        "share_by_day": float(by_hour[DAY_BEGINS:DAY_ENDS].sum()) / total if total else 0.0,
+        "share_by_day": float(by_hour[columns.DAY_BEGINS : columns.DAY_ENDS].sum()) / total
+        if total
+        else 0.0,
         "whole_days": float(counts.shape[0]),
     }
     return table, scalars
@@ -222,7 +213,7 @@ def _plot(label: str, said: str) -> Plot:
     )
 
 
-def _notes(times: LocalTimes, *more: str) -> tuple[str, ...]:
+def _notes(times: columns.LocalTimes, *more: str) -> tuple[str, ...]:
     days = count(len(times.whole_days), "whole day")
     return ("Line: median over the days; band: quartiles.", *more, times.said, f"{days}.")
 
@@ -242,17 +233,17 @@ def size_by_hour(workload: Workload) -> Answer | str:
     usable = np.isfinite(cpus) & np.isfinite(runtimes)
     if not usable.any():
         return "No job's cpus and runtime are both known."
-    times = local_times(workload)
+    times = columns.local_times(workload)
     night = times.by_night[usable]
     if night.all() or not night.any():
         when = "night" if night.all() else "day"
         return f"All jobs were submitted by {when}."
     hour, cpus, runtimes = times.hour_of_day[usable], cpus[usable], runtimes[usable]
     work = cpus * runtimes
-    jobs = np.bincount(hour, minlength=HOURS)
+    jobs = np.bincount(hour, minlength=columns.HOURS)
     table = pl.DataFrame(
         {
-            "hour": np.arange(HOURS, dtype=np.float64),
+            "hour": np.arange(columns.HOURS, dtype=np.float64),
             "jobs": jobs,
             "mean_cpus": _means(hour, cpus, jobs),
             "mean_runtime_seconds": _means(hour, runtimes, jobs),
@@ -302,8 +293,8 @@ def _largest(table: pl.DataFrame, column: str, what: str) -> str:
 
 
 def _means(hour: Integers, values: Floats, jobs: Integers) -> Floats:
-    sums = np.bincount(hour, weights=values, minlength=HOURS)
-    return np.asarray(np.divide(sums, jobs, out=np.full(HOURS, np.nan), where=jobs > 0))
+    sums = np.bincount(hour, weights=values, minlength=columns.HOURS)
+    return np.asarray(np.divide(sums, jobs, out=np.full(columns.HOURS, np.nan), where=jobs > 0))
 
 
 def _correlation(left: Floats, right: Floats) -> float | None:
@@ -351,12 +342,12 @@ def representative_months(workload: Workload) -> Answer | str:
                 }
             )
         )
-        box = tukey_box(known(ratios))
+        box = columns.tukey_box(columns.known(ratios))
         boxes.append({"quantity": f"mean {quantity}", **_row(box)})
         name = quantity.replace("-", "_")
         scalars |= {
-            f"least_{name}_ratio": float(known(ratios).min()),
-            f"most_{name}_ratio": float(known(ratios).max()),
+            f"least_{name}_ratio": float(columns.known(ratios).min()),
+            f"most_{name}_ratio": float(columns.known(ratios).max()),
             f"outliers_{name}": float(len(box.outliers)),
         }
     said = ", ".join(
@@ -422,7 +413,7 @@ def _ratios(values: Floats, window: Integers, windows: int) -> Floats | None:
     return means / whole if np.isfinite(means).any() else None
 
 
-def _row(box: TukeyBox) -> dict[str, Any]:
+def _row(box: columns.TukeyBox) -> dict[str, Any]:
     return {
         "lower_whisker": box.lower_whisker,
         "quartile_1": box.quartile_1,

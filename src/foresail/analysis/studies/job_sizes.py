@@ -8,17 +8,6 @@ import numpy as np
 import polars as pl
 
 from foresail.analysis import columns
-from foresail.analysis.columns import (
-    DEFINITION,
-    NOT_TOLD,
-    OUTCOMES,
-    UNSUCCESSFUL,
-    cumulative_plot,
-    cumulative_shares,
-    known,
-    outcomes,
-    variation,
-)
 from foresail.analysis.finding import Answer, Plot, study
 from foresail.model.distribution import Floats, Integers
 from foresail.model.registry import register
@@ -39,7 +28,7 @@ def job_sizes(workload: Workload) -> Answer | str:
     are left out.
     """
     asked = columns.cpus(workload)
-    cpus = known(asked)
+    cpus = columns.known(asked)
     if not cpus.size:
         return "No job says how many cpus it asks for."
     levels = dict(zip((50, 80, 90, 99), np.quantile(cpus, (0.5, 0.8, 0.9, 0.99)), strict=True))
@@ -61,14 +50,14 @@ def job_sizes(workload: Workload) -> Answer | str:
         )
     else:
         notes.append("The machine's size is unknown, so sizes are not compared with it.")
-    tables = {"cpus": cumulative_shares(cpus, "cpus")}
+    tables = {"cpus": columns.cumulative_shares(cpus, "cpus")}
     plots = [_plot("cpus", "cpus of a job (log scale)", verdict)]
     for name, unit, sizes in (
         ("memory", "GiB of memory of a job (log scale)", _memory(workload)),
-        ("gpus", "gpus of a job (log scale)", known(columns.gpus(workload))),
+        ("gpus", "gpus of a job (log scale)", columns.known(columns.gpus(workload))),
     ):
         if sizes.size:
-            tables[name] = cumulative_shares(sizes, name)
+            tables[name] = columns.cumulative_shares(sizes, name)
             scalars |= {
                 f"p50_{name}": float(np.median(sizes)),
                 f"p90_{name}": float(np.quantile(sizes, 0.9)),
@@ -83,7 +72,7 @@ def job_sizes(workload: Workload) -> Answer | str:
 
 
 def _memory(workload: Workload) -> Floats:
-    return known(columns.memory_bytes(workload)) / _GIBIBYTE
+    return columns.known(columns.memory_bytes(workload)) / _GIBIBYTE
 
 
 def _cpus(value: float) -> str:
@@ -91,7 +80,7 @@ def _cpus(value: float) -> str:
 
 
 def _plot(name: str, label: str, said: str) -> Plot:
-    return cumulative_plot(name, name, label, "share of jobs that ask for no more", said)
+    return columns.cumulative_plot(name, name, label, "share of jobs that ask for no more", said)
 
 
 def _true_notes(notes: list[str]) -> tuple[str, ...]:
@@ -106,7 +95,7 @@ def tasks_per_job(workload: Workload) -> Answer | str:
     Spec section 10, W8 (dissertation, figure 3.6). Tasks of the jobs that say how many they have.
     """
     every = columns.tasks(workload)
-    tasks = known(every)
+    tasks = columns.known(every)
     if not tasks.size:
         return "No job says how many tasks it has."
     single = float((tasks == 1).mean())
@@ -121,14 +110,18 @@ def tasks_per_job(workload: Workload) -> Answer | str:
         f"{percent(single)} of the jobs have a single task, nine in ten at most "
         f"{number(scalars['p90_tasks'])}; the largest has {number(scalars['most_tasks'])}."
     )
-    plot = cumulative_plot(
+    plot = columns.cumulative_plot(
         "tasks", "tasks", "tasks of a job (log scale)", "share of jobs with no more", verdict
     )
     notes = ["Logs in the Standard Workload Format count every processor as a task."]
     if every.size > tasks.size:
         notes.append(f"{count(every.size - tasks.size, 'job')} without tasks left out.")
     return Answer(
-        verdict, scalars, {"tasks": cumulative_shares(tasks, "tasks")}, (plot,), tuple(notes)
+        verdict,
+        scalars,
+        {"tasks": columns.cumulative_shares(tasks, "tasks")},
+        (plot,),
+        tuple(notes),
     )
 
 
@@ -141,7 +134,7 @@ def job_durations(workload: Workload) -> Answer | str:
     a runtime are left out.
     """
     every = columns.runtimes(workload)
-    runtimes = known(every)
+    runtimes = columns.known(every)
     if not runtimes.size:
         return "No job's runtime is known."
     median, p80, p99 = (float(q) for q in np.quantile(runtimes, (0.5, 0.8, 0.99)))
@@ -154,12 +147,12 @@ def job_durations(workload: Workload) -> Answer | str:
         "share_of_zero": float((runtimes == 0).mean()),
     }
     if runtimes.any():
-        scalars["coefficient_of_variation"] = variation(runtimes)
+        scalars["coefficient_of_variation"] = columns.variation(runtimes)
     verdict = (
         f"Half of the jobs run for at most {duration(median)}, four in five for at most "
         f"{duration(p80)}; the longest runs for {duration(scalars['longest_seconds'])}."
     )
-    plot = cumulative_plot(
+    plot = columns.cumulative_plot(
         "runtimes",
         "runtime_seconds",
         "runtime (log scale)",
@@ -171,7 +164,7 @@ def job_durations(workload: Workload) -> Answer | str:
     return Answer(
         verdict,
         scalars,
-        {"runtimes": cumulative_shares(runtimes, "runtime_seconds")},
+        {"runtimes": columns.cumulative_shares(runtimes, "runtime_seconds")},
         (plot,),
         (f"{count(left_out, 'job')} of unknown runtime left out.",) if left_out else (),
     )
@@ -185,9 +178,9 @@ def outcome_breakdown(workload: Workload) -> Answer | str:
     Spec section 10, W10 (dissertation, figure 3.7). Shares over the jobs whose outcome is known;
     unknown work counts as none.
     """
-    outcome = outcomes(workload)
+    outcome = columns.outcomes(workload)
     if outcome is None:
-        return NOT_TOLD
+        return columns.NOT_TOLD
     work = np.nan_to_num(columns.cpus(workload) * columns.runtimes(workload))
     ended = pl.DataFrame({"outcome": outcome, "work": work}).drop_nulls()
     sums = ended.group_by("outcome").agg(jobs=pl.len(), work=pl.col("work").sum())
@@ -195,16 +188,16 @@ def outcome_breakdown(workload: Workload) -> Answer | str:
     total = float(ended["work"].to_numpy().sum())
     rows = []
     for measure, whole in (("jobs", float(ended.height)), ("work", total)):
-        for name in OUTCOMES:
+        for name in columns.OUTCOMES:
             amount = by_outcome.get(name, {"jobs": 0, "work": 0.0})[measure]
             said = "jobs" if measure == "jobs" else "cpu time"
             rows.append((name, said, float(amount), amount / whole if whole else 0.0))
     table = pl.DataFrame(rows, ["outcome", "of", "amount", "share"], orient="row")
     share = {(name, of): part for name, of, _, part in rows}
-    unsuccessful = {of: sum(share[name, of] for name in UNSUCCESSFUL) for of in _MEASURES}
+    unsuccessful = {of: sum(share[name, of] for name in columns.UNSUCCESSFUL) for of in _MEASURES}
     scalars = {
         f"{name.replace(' ', '_')}_share_of_{of.replace(' ', '_')}": share[name, of]
-        for name in OUTCOMES
+        for name in columns.OUTCOMES
         for of in _MEASURES
     }
     scalars |= {
@@ -235,7 +228,7 @@ def outcome_breakdown(workload: Workload) -> Answer | str:
         scalars,
         {"outcomes": table},
         (plot,),
-        (DEFINITION, *([_left_out(unknown)] if unknown else [])),
+        (columns.DEFINITION, *([_left_out(unknown)] if unknown else [])),
     )
 
 
@@ -254,13 +247,13 @@ def sizes_by_outcome(workload: Workload) -> Answer | str:
     Spec section 10, W11 (dissertation, figure 3.8). Sizes of the jobs whose size and outcome are
     known.
     """
-    outcome = outcomes(workload)
+    outcome = columns.outcomes(workload)
     if outcome is None:
-        return NOT_TOLD
+        return columns.NOT_TOLD
     cpus = columns.cpus(workload)
     sized = np.isfinite(cpus)
     successful = cpus[sized & (outcome == "successful").fill_null(value=False).to_numpy()]
-    among = outcome.is_in(list(UNSUCCESSFUL)).fill_null(value=False).to_numpy()
+    among = outcome.is_in(list(columns.UNSUCCESSFUL)).fill_null(value=False).to_numpy()
     unsuccessful = cpus[sized & among]
     for sample, name in ((successful, "successful"), (unsuccessful, "unsuccessful")):
         if not sample.size:
@@ -282,10 +275,10 @@ def sizes_by_outcome(workload: Workload) -> Answer | str:
         f"{number(scalars['p50_cpus_successful'])}."
     )
     table = pl.concat(
-        cumulative_shares(sample, "cpus").with_columns(outcome=pl.lit(name))
+        columns.cumulative_shares(sample, "cpus").with_columns(outcome=pl.lit(name))
         for name, sample in (("successful", successful), ("unsuccessful", unsuccessful))
     )
-    plot = cumulative_plot(
+    plot = columns.cumulative_plot(
         "sizes",
         "cpus",
         "cpus of a job (log scale)",
@@ -293,7 +286,7 @@ def sizes_by_outcome(workload: Workload) -> Answer | str:
         verdict,
         series="outcome",
     )
-    return Answer(verdict, scalars, {"sizes": table}, (plot,), (DEFINITION,))
+    return Answer(verdict, scalars, {"sizes": table}, (plot,), (columns.DEFINITION,))
 
 
 _HOUR_SECONDS: Final = 3600.0
@@ -310,9 +303,9 @@ def success_by_cpu_hours(workload: Workload) -> Answer | str:
     Spec section 10, W12 (dissertation, figure 3.9). Everything below 0.01 cpu hours is one bin.
     Success of the jobs whose outcome, size and runtime are known.
     """
-    outcome = outcomes(workload)
+    outcome = columns.outcomes(workload)
     if outcome is None:
-        return NOT_TOLD
+        return columns.NOT_TOLD
     hours = columns.cpus(workload) * columns.runtimes(workload) / _HOUR_SECONDS
     usable = np.isfinite(hours) & outcome.is_not_null().to_numpy()
     if not usable.any():
@@ -363,7 +356,7 @@ def success_by_cpu_hours(workload: Workload) -> Answer | str:
         f"Trend: least squares over the decades of at least {_LEAST_JOBS} jobs, each weighted "
         "by its jobs."
     )
-    return Answer(verdict, scalars, {"decades": table}, (plot,), (DEFINITION, note))
+    return Answer(verdict, scalars, {"decades": table}, (plot,), (columns.DEFINITION, note))
 
 
 def _decades(hours: Floats) -> Integers:

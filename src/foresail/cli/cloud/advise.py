@@ -9,21 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from foresail.cli import renting_options
 from foresail.cli.log_options import LogOptions, LogPath
 from foresail.cli.progress import doing
-from foresail.cli.renting_options import (
-    STANDARD_FILTERS,
-    WORKERS,
-    Filters,
-    Order,
-    PicturedAnswerOptions,
-    PriceOptions,
-    Workers,
-    naming_options,
-    prices_of,
-    require_jobs,
-    times_of,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +54,7 @@ class Term(StrEnum):
 
 def command(
     log: LogPath,
-    prices: PriceOptions = PriceOptions(),
+    prices: renting_options.PriceOptions = renting_options.PriceOptions(),
     node: str | None = None,
     term: Term = Term.THREE,
     node_price: float | None = None,
@@ -78,15 +66,15 @@ def command(
     runtimes: str | None = None,
     wait_limit: str | None = None,
     short: str | None = None,
-    order: Order = Order.FCFS,
+    order: renting_options.Order = renting_options.Order.FCFS,
     risk: float | None = None,
     growth: float = 1.0,
     growth_spread: float = 0.2,
     seed: int = 0,
-    workers: Workers = WORKERS,
-    filters: Filters = None,
+    workers: renting_options.Workers = renting_options.WORKERS,
+    filters: renting_options.Filters = None,
     log_options: LogOptions = LogOptions(),
-    answering: PicturedAnswerOptions = PicturedAnswerOptions(),
+    answering: renting_options.PicturedAnswerOptions = renting_options.PicturedAnswerOptions(),
 ) -> None:
     """One page for the person who signs: how many nodes, which jobs wait, what it costs, how sure.
 
@@ -126,17 +114,19 @@ def command(
     )
     from foresail.reports.renting.advice_words import UNWAITED_COUNTS, how_sure, rests_on, sentences
 
-    with naming_options(_OPTIONS):
+    with renting_options.naming_options(_OPTIONS):
         question = AdviceQuestion(
             owned=owned,
             node=node,
             term_years=int(term.value),
             node_price_per_hour=node_price,
             wait_price_per_hour=wait_price,
-            most_wait_seconds=None if max_wait is None else times_of([max_wait], "--max-wait")[0],
+            most_wait_seconds=None
+            if max_wait is None
+            else renting_options.times_of([max_wait], "--max-wait")[0],
             most_cost_per_month=budget,
-            waiting_seconds=times_of([wait_limit or _WAIT_LIMITS], "--wait-limit"),
-            short_seconds=times_of([short or _SHORT], "--short"),
+            waiting_seconds=renting_options.times_of([wait_limit or _WAIT_LIMITS], "--wait-limit"),
+            short_seconds=renting_options.times_of([short or _SHORT], "--short"),
             queue=order.value,
             risk=risk,
             growth=growth,
@@ -144,23 +134,25 @@ def command(
             seed=seed,
             workers=workers,
         )
-    catalogue = prices_of(prices)
+    catalogue = renting_options.prices_of(prices)
     transient = None if history is None else _transient(history)
-    workload = load_as_one_pool(log, log_options, filters or STANDARD_FILTERS)
-    require_jobs(workload)
+    workload = load_as_one_pool(log, log_options, filters or renting_options.STANDARD_FILTERS)
+    renting_options.require_jobs(workload)
     if len(workload) > _LONG_LOG:
         runtimes = runtimes or _LONG_RUNTIMES
         question = replace(
             question,
-            waiting_seconds=times_of([wait_limit or _LONG_WAIT_LIMITS], "--wait-limit"),
-            short_seconds=times_of([short or _LONG_SHORT], "--short"),
+            waiting_seconds=renting_options.times_of(
+                [wait_limit or _LONG_WAIT_LIMITS], "--wait-limit"
+            ),
+            short_seconds=renting_options.times_of([short or _LONG_SHORT], "--short"),
         )
     runtimes = runtimes or _RUNTIMES
     with _progress() as progress:
         progress(f"runtimes by {runtimes}", 0, 1)
         by = "" if runtimes == KNOWN else runtimes
         believed = believed_runtimes(workload, runtimes) if by else None
-        with naming_options(_OPTIONS):
+        with renting_options.naming_options(_OPTIONS):
             advice = advise(workload, catalogue, question, believed, by, transient, progress)
     answer = record(advice, catalogue)
     answering.answer(

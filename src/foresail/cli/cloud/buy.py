@@ -6,17 +6,9 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from foresail.cli import renting_options
 from foresail.cli.log_options import LogOptions, LogPath
 from foresail.cli.progress import doing
-from foresail.cli.renting_options import (
-    STANDARD_FILTERS,
-    Filters,
-    PicturedAnswerOptions,
-    PriceOptions,
-    naming_options,
-    numbers_of,
-    prices_of,
-)
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,7 +40,7 @@ class Short(StrEnum):
 
 def command(
     log: LogPath,
-    prices: PriceOptions = PriceOptions(),
+    prices: renting_options.PriceOptions = renting_options.PriceOptions(),
     provider: str = "all",
     without_transient: bool = False,
     lifetime: float | None = None,
@@ -60,9 +52,9 @@ def command(
     amounts: Amounts = Amounts.ANY,
     short_log: Short = Short.REPEAT,
     seed: int = 0,
-    filters: Filters = None,
+    filters: renting_options.Filters = None,
     log_options: LogOptions = LogOptions(),
-    answering: PicturedAnswerOptions = PicturedAnswerOptions(),
+    answering: renting_options.PicturedAnswerOptions = renting_options.PicturedAnswerOptions(),
 ) -> None:
     """Advise what to reserve and what to rent for jobs that never wait, at a stated risk.
 
@@ -100,12 +92,12 @@ def command(
 
     if provider not in PROVIDERS:
         raise UnknownNameError("provider", provider, PROVIDERS)
-    with naming_options(_OPTIONS):
+    with renting_options.naming_options(_OPTIONS):
         forecast = ForecastSettings(risk, growth=growth, growth_spread=growth_spread, seed=seed)
     given: dict[str, tuple[float, ...]] = {}
     if forecast_error:
-        given["demand_errors"] = numbers_of(forecast_error, "--forecast-error")
-    with naming_options(_OPTIONS):
+        given["demand_errors"] = renting_options.numbers_of(forecast_error, "--forecast-error")
+    with renting_options.naming_options(_OPTIONS):
         request = MixRequest(
             provider=provider,
             transient=not without_transient,
@@ -114,7 +106,7 @@ def command(
             **given,  # type: ignore[arg-type]
         )
     answering.require_folder()
-    catalogue = prices_of(prices)
+    catalogue = renting_options.prices_of(prices)
     lives = _transient(catalogue, lifetime, histories)
     if without_transient and lives is not None:
         raise InputError(
@@ -122,9 +114,9 @@ def command(
             field="--without-transient",
             expected="neither --lifetime nor --histories with it",
         )
-    workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
+    workload = load_cleaned(log, log_options, filters or renting_options.STANDARD_FILTERS)
     request = replace(request, transient_terms=lives)
-    with naming_options(_OPTIONS), doing("choosing what to buy"):
+    with renting_options.naming_options(_OPTIONS), doing("choosing what to buy"):
         report = mix(workload, catalogue, request)
     answer = PurchaseAnswer(
         log=log.name,
@@ -166,5 +158,5 @@ def _transient(
             field="--lifetime",
             value=lifetime,
         )
-    with naming_options({"mean_hours": "--lifetime"}):
+    with renting_options.naming_options({"mean_hours": "--lifetime"}):
         return replace(sold, revocation=ExponentialRevocation(lifetime))

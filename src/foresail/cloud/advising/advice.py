@@ -10,19 +10,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from foresail.cloud.advising.choosing import (
-    CostWeights,
-    ExpectedMonth,
-    LogFutures,
-    Missed,
-    chances_to_pay,
-    choose,
-    futures_of,
-    ladder,
-    missed,
-    recommend,
-    within_risk,
-)
+from foresail.cloud.advising import choosing
 from foresail.cloud.advising.question import AdviceQuestion, Market, countable, market_of
 from foresail.cloud.advising.searching import Compared, HeldOut, Progress, Search, Sensitivity
 from foresail.cloud.advising.trying import Demand, RuleResult, demand_of, fitted_waits, try_rule
@@ -52,9 +40,9 @@ class Advice:
 
     question: AdviceQuestion
     market: Market
-    weights: CostWeights
+    weights: choosing.CostWeights
     """What was asked, at which prices."""
-    futures: LogFutures
+    futures: choosing.LogFutures
 
     source: str
     jobs: int
@@ -77,11 +65,11 @@ class Advice:
     within_risk: RuleResult | None
     """As many nodes of the rule that is best on the log as pay at the stated risk, were there no
     targets; None where no risk is stated."""
-    missed: tuple[Missed, ...]
+    missed: tuple[choosing.Missed, ...]
     """The targets that the advice does not meet."""
     compared: Sequence[Compared]
     """The advice first, then today (if known), then all on demand."""
-    foreseen: ExpectedMonth
+    foreseen: choosing.ExpectedMonth
     """Result of the advised rule if it knew the truth: the cost of not knowing."""
     sensitivities: Sequence[Sensitivity]
     """What would change it."""
@@ -175,16 +163,16 @@ def advise(
     relative, on_transient = _relative_rent(jobs, believed, transient)
     demand = demand_of(jobs, market, believed, relative, transient)
     price = question.wait_price_per_hour
-    weights = CostWeights(
+    weights = choosing.CostWeights(
         market, demand, usual_hour_value(jobs, market.family) if price is None else price
     )
     owned = _owned(question, workload, market)
-    futures = futures_of(demand, question)
+    futures = choosing.futures_of(demand, question)
     search = Search(weights, question, futures, progress, believed_seconds is None)
     found = search.found(owned)
     candidates = search.candidates(found)
-    best = choose(candidates, weights, question)
-    advised = recommend(candidates, weights, question, futures)
+    best = choosing.choose(candidates, weights, question)
+    advised = choosing.recommend(candidates, weights, question, futures)
     compared = search.compared(advised, owned, found)
     if progress is not None:
         progress("what would change it", 0, 1)
@@ -205,8 +193,8 @@ def advise(
         chance_to_pay=_chance(advised, found, weights, futures),
         within_risk=None
         if question.risk is None
-        else within_risk(best, candidates, weights, question.risk, futures),
-        missed=missed(advised, candidates, weights, question),
+        else choosing.within_risk(best, candidates, weights, question.risk, futures),
+        missed=choosing.missed(advised, candidates, weights, question),
         compared=compared,
         foreseen=weights.expected(
             try_rule(demand, market, advised.nodes, advised.rule, foreseen=True)
@@ -310,8 +298,11 @@ def _wait_model(demand: Demand, market: Market, advised: RuleResult) -> dict[str
 
 
 def _chance(
-    advised: RuleResult, found: Sequence[RuleResult], weights: CostWeights, futures: LogFutures
+    advised: RuleResult,
+    found: Sequence[RuleResult],
+    weights: choosing.CostWeights,
+    futures: choosing.LogFutures,
 ) -> float:
-    steps = ladder(found, advised.rule)
+    steps = choosing.ladder(found, advised.rule)
     place = [each.nodes for each in steps].index(advised.nodes)
-    return float(chances_to_pay(steps, weights, futures)[place]) if place else math.nan
+    return float(choosing.chances_to_pay(steps, weights, futures)[place]) if place else math.nan

@@ -9,18 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from foresail.cloud.advising.choosing import (
-    CostWeights,
-    ExpectedMonth,
-    LogFutures,
-    PointCertainty,
-    certainty,
-    choose,
-    foreseen_worth,
-    futures_of,
-    recommend,
-    worths,
-)
+from foresail.cloud.advising import choosing
 from foresail.cloud.advising.question import LIMITED, AdviceQuestion, WaitingRule
 from foresail.cloud.advising.trying import RuleResult, rented_altogether, try_all
 
@@ -43,8 +32,8 @@ class Compared:
     name: str
     """``advised``, ``today`` or ``on demand``."""
     tried: RuleResult
-    expected: ExpectedMonth
-    certainty: PointCertainty
+    expected: choosing.ExpectedMonth
+    certainty: choosing.PointCertainty
     """What it comes to."""
     foreseen_worth: float
     """What it comes to a month in the mean of the futures, demand growing, waiting counted."""
@@ -78,10 +67,10 @@ class HeldOut:
     blocks: int
     later_blocks: int
     """How many it was chosen on, and lived in."""
-    lived: ExpectedMonth
+    lived: choosing.ExpectedMonth
     """What it came to in the second half."""
-    advised: ExpectedMonth
-    best: ExpectedMonth
+    advised: choosing.ExpectedMonth
+    best: choosing.ExpectedMonth
     """What the advice, and the best that was tried, came to there."""
 
 
@@ -89,9 +78,9 @@ class HeldOut:
 class Search:
     """The search for advice: tries rules, and compares them."""
 
-    weights: CostWeights
+    weights: choosing.CostWeights
     question: AdviceQuestion
-    futures: LogFutures
+    futures: choosing.LogFutures
     """Prices, what is asked, and what may come."""
     progress: Progress | None
     """Hears how far it is."""
@@ -126,8 +115,8 @@ class Search:
         candidates = self.candidates(found)
         weights = self.weights.within(first)
         halves = [each.within(first) for each in candidates]
-        futures = futures_of(weights.demand, self.question)
-        chosen = recommend(halves, weights, self.question, futures)
+        futures = choosing.futures_of(weights.demand, self.question)
+        chosen = choosing.recommend(halves, weights, self.question, futures)
         after = self.weights.within(second)
         later = [each.within(second) for each in candidates if each.is_lasting]
         same = candidates[next(i for i, each in enumerate(halves) if each is chosen)]
@@ -137,7 +126,7 @@ class Search:
             later_blocks=blocks - half,
             lived=after.expected(same.within(second)),
             advised=after.expected(advised.within(second)),
-            best=after.expected(choose(later, after, self.question)),
+            best=after.expected(choosing.choose(later, after, self.question)),
         )
 
     def compared(
@@ -149,17 +138,17 @@ class Search:
             rule = WaitingRule("all-jobs-wait", queue=self.question.queue)
             named.append(("today", next(t for t in found if (t.nodes, t.rule) == (owned, rule))))
         named.append(("on demand", rented_altogether(self.weights.demand)))
-        own = worths(advised, self.weights, self.futures)
+        own = choosing.worths(advised, self.weights, self.futures)
         return [
             Compared(
                 name,
                 tried,
                 self.weights.expected(tried),
-                certainty(tried, self.weights, self.futures),
-                foreseen_worth(tried, [*found, tried], self.weights, self.futures),
+                choosing.certainty(tried, self.weights, self.futures),
+                choosing.foreseen_worth(tried, [*found, tried], self.weights, self.futures),
                 math.nan
                 if name == "advised"
-                else float((worths(tried, self.weights, self.futures) > own).mean()),
+                else float((choosing.worths(tried, self.weights, self.futures) > own).mean()),
             )
             for name, tried in named
         ]
@@ -228,11 +217,13 @@ class Search:
     def _best(self, tried: Sequence[RuleResult]) -> RuleResult:
         """The point around which others are tried: at a stated risk, the best on the log itself."""
         weighed = self.futures if self.question.risk is None else None
-        return choose(tried, self.weights, self.question, weighed)
+        return choosing.choose(tried, self.weights, self.question, weighed)
 
-    def _recommended(self, found: Sequence[RuleResult], weights: CostWeights) -> RuleResult:
+    def _recommended(
+        self, found: Sequence[RuleResult], weights: choosing.CostWeights
+    ) -> RuleResult:
         candidates = self.candidates(found)
-        return recommend(candidates, weights, self.question, self.futures)
+        return choosing.recommend(candidates, weights, self.question, self.futures)
 
     def _changed(
         self,
@@ -268,7 +259,9 @@ def _between(coarse: Sequence[int], nodes: int) -> list[int]:
     return [int(n) for n in dict.fromkeys(steps.tolist()) if n not in coarse]
 
 
-def _said(change: str, then: RuleResult, kept: RuleResult, weights: CostWeights) -> Sensitivity:
+def _said(
+    change: str, then: RuleResult, kept: RuleResult, weights: choosing.CostWeights
+) -> Sensitivity:
     new, old = weights.expected(then), weights.expected(kept)
     return Sensitivity(
         change=change,

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import time
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from datetime import date
@@ -16,30 +15,11 @@ from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from foresail.cloud import prices, prices_reading
 from foresail.cloud.histories import MarketHistory
-from foresail.cloud.prices import (
-    GIB,
-    Commitment,
-    Customised,
-    Discount,
-    InstanceType,
-    Offer,
-    PriceCatalogue,
-    Reserved,
-    SustainedUse,
-    Transient,
-)
-from foresail.cloud.prices_reading import (
-    PriceSource,
-    Reference,
-    Row,
-    load_histories,
-    load_prices,
-    table_rows,
-)
 from foresail.model.documents import decoded, parsed_json, parsed_toml
 from foresail.model.errors import InputError
-from foresail.model.registry import Example, register
+from foresail.model.registry import register
 from foresail.model.short_form import expected_by
 from foresail.traces.fetching import Log, fetch
 from foresail.traces.source import LogFile
@@ -52,15 +32,17 @@ FIELDS: Final = (
 )
 """What an offer may say; prices per hour of one instance."""
 _THE_SAME: Final = ("currency", "date")
-Declared = TypeVar("Declared", SustainedUse, Customised, Discount, Commitment)
+Declared = TypeVar(
+    "Declared", prices.SustainedUse, prices.Customised, prices.Discount, prices.Commitment
+)
 
 _SECTIONS: Final = ("offer", "sustained_use", "customised", "discount", "commitment")
 _HEADINGS: Final = ("name", "currency", "date", "provider", "region", "source")
 
 
 def catalogue_of_rows(
-    source: str, rows: Iterable[Row], headings: Mapping[str, object] | None = None
-) -> PriceCatalogue:
+    source: str, rows: Iterable[prices_reading.Row], headings: Mapping[str, object] | None = None
+) -> prices.PriceCatalogue:
     """The catalogue that a table describes: columns ``FIELDS``, one row an offer.
 
     ``headings`` hold for all rows that do not say it themselves.
@@ -70,7 +52,7 @@ def catalogue_of_rows(
     not known; with its line.
     """
     shared = dict(headings or {})
-    offers: dict[tuple[str, str], Offer] = {}
+    offers: dict[tuple[str, str], prices.Offer] = {}
     for row in rows:
         row.demand_known(FIELDS)
         if "date" in row.values:
@@ -85,8 +67,8 @@ def catalogue_of_rows(
         offers[key] = offer
     if not offers:
         raise InputError("there is no offer in it", source=source, expected="at least one")
-    top = Row(source, None, shared)
-    return PriceCatalogue(
+    top = prices_reading.Row(source, None, shared)
+    return prices.PriceCatalogue(
         name=top.text("name", Path(source).stem),
         valid_on=_day(top, "date"),
         currency=top.text("currency"),
@@ -95,7 +77,7 @@ def catalogue_of_rows(
     )
 
 
-def _catalogue_of_document(source: str, document: Mapping[str, object]) -> PriceCatalogue:
+def _catalogue_of_document(source: str, document: Mapping[str, object]) -> prices.PriceCatalogue:
     """The catalogue that a TOML or JSON document describes.
 
     Headings ``name``, ``currency``, ``date``, ``provider``, ``region``, ``source``; a list
@@ -105,19 +87,19 @@ def _catalogue_of_document(source: str, document: Mapping[str, object]) -> Price
     Raises ``InputError`` as ``catalogue_of_rows``; the field says which offer, discount or
     commitment.
     """
-    top = Row(source, None, document)
+    top = prices_reading.Row(source, None, document)
     top.demand_known((*_HEADINGS, *_SECTIONS))
     headings = {name: document[name] for name in _HEADINGS if name in document}
     return replace(
         catalogue_of_rows(source, _tables(top, "offer"), headings),
-        sustained_use=next(iter(_records(top, "sustained_use", SustainedUse)), None),
-        customised=next(iter(_records(top, "customised", Customised)), None),
-        discounts=_records(top, "discount", Discount),
-        commitments=_records(top, "commitment", Commitment),
+        sustained_use=next(iter(_records(top, "sustained_use", prices.SustainedUse)), None),
+        customised=next(iter(_records(top, "customised", prices.Customised)), None),
+        discounts=_records(top, "discount", prices.Discount),
+        commitments=_records(top, "commitment", prices.Commitment),
     )
 
 
-def _keep_the_same(row: Row, name: str, shared: dict[str, object]) -> None:
+def _keep_the_same(row: prices_reading.Row, name: str, shared: dict[str, object]) -> None:
     value = row.values.get(name)
     if value is None:
         return
@@ -126,22 +108,22 @@ def _keep_the_same(row: Row, name: str, shared: dict[str, object]) -> None:
         raise row.error(problem, name, value, f"{shared[name]}, as before")
 
 
-def _offer(row: Row) -> Offer:
+def _offer(row: prices_reading.Row) -> prices.Offer:
     for name in REQUIRED:
         row.text(name)
-    instance = InstanceType(
+    instance = prices.InstanceType(
         row.text("instance_type"),
         row.text("provider", ""),
         row.text("region", ""),
         row.number("cores"),
-        row.number("memory_gib") * GIB,
+        row.number("memory_gib") * prices.GIB,
         row.optional("gpus") or 0.0,
     )
-    return Offer(
+    return prices.Offer(
         instance,
         row.number("on_demand"),
         tuple(
-            Reserved(years, price)
+            prices.Reserved(years, price)
             for years in (1, 3)
             if (price := row.price(f"reserved_{years}y")) is not None
         ),
@@ -149,12 +131,12 @@ def _offer(row: Row) -> Offer:
     )
 
 
-def _transient(row: Row) -> Transient | None:
+def _transient(row: prices_reading.Row) -> prices.Transient | None:
     price = row.price("transient")
     if price is None:
         return None
     cap = row.optional("lifetime_cap_hours")
-    return Transient(
+    return prices.Transient(
         price,
         row.optional("availability"),
         row.optional("mean_lifetime_hours"),
@@ -162,7 +144,7 @@ def _transient(row: Row) -> Transient | None:
     )
 
 
-def _day(row: Row, name: str) -> date:
+def _day(row: prices_reading.Row, name: str) -> date:
     value = row.values.get(name)
     if type(value) is date:
         return value
@@ -172,10 +154,10 @@ def _day(row: Row, name: str) -> date:
         raise row.error("not a day", name, value, "YYYY-MM-DD") from None
 
 
-def _records(top: Row, section: str, kind: type[Declared]) -> tuple[Declared, ...]:
+def _records(top: prices_reading.Row, section: str, kind: type[Declared]) -> tuple[Declared, ...]:
     """The records that a section declares: fields, their types and defaults are the kind's."""
 
-    def declared(row: Row) -> Declared:
+    def declared(row: prices_reading.Row) -> Declared:
         row.demand_known([each.name for each in fields(kind)])
         given = {name: value for name, value in row.values.items() if value is not None}
         try:
@@ -189,49 +171,17 @@ def _records(top: Row, section: str, kind: type[Declared]) -> tuple[Declared, ..
     return tuple(row.record(declared) for row in _tables(top, section))
 
 
-def _tables(top: Row, name: str) -> Iterator[Row]:
+def _tables(top: prices_reading.Row, name: str) -> Iterator[prices_reading.Row]:
     """The tables of a section: a list of them, or one alone."""
     section = top.values.get(name, [])
     for number, table in enumerate(section if isinstance(section, list) else [section], start=1):
         if not isinstance(table, dict):
             raise top.error("not a table", name, table, "names and values")
-        yield Row(top.source, None, table, place=f"{name} {number}")
-
-
-_DOCUMENT_EXAMPLE: Final = """\
-currency = "EUR"
-date = 2026-03-01
-provider = "own"
-
-[[offer]]
-instance_type = "c4"
-cores = 4
-memory_gib = 16
-on_demand = 0.2
-transient = 0.06
-
-[sustained_use]
-tiers = [1.0, 0.8]
-
-[customised]
-core_per_hour = 0.03
-gib_per_hour = 0.004
-
-[[discount]]
-share = 0.1
-instances = "c*"
-options = ["on-demand"]
-
-[[commitment]]
-instance = "c4"
-count = 2
-price_per_hour = 0.1
-until = 2027-01-01
-"""
+        yield prices_reading.Row(top.source, None, table, place=f"{name} {number}")
 
 
 @register("price_source", "document")
-class PriceDocument(PriceSource):
+class PriceDocument(prices_reading.PriceSource):
     """A TOML or JSON file: headings, a list ``offer``, and discounts, commitments, rules.
 
     Headings: name, currency, date, provider, region, source. Each offer has the columns of the
@@ -240,26 +190,18 @@ class PriceDocument(PriceSource):
     price_per_hour, until).
     """
 
-    @staticmethod
-    def examples() -> tuple[Example, ...]:
-        """Small files of the layout."""
-        return (
-            Example.of_text("own.toml", _DOCUMENT_EXAMPLE),
-            Example.of_text("own.json", json.dumps(tomllib.loads(_DOCUMENT_EXAMPLE), default=str)),
-        )
-
-    def recognises(self, reference: Reference) -> bool:
+    def recognises(self, reference: prices_reading.Reference) -> bool:
         """A file ending in ``.toml``, or one ending in ``.json`` that has offers."""
         if reference.path.suffix == ".toml":
             return bool(reference.start)
         return reference.path.suffix == ".json" and b'"offer"' in reference.start
 
-    def catalogue(self, reference: Reference) -> PriceCatalogue:
+    def catalogue(self, reference: prices_reading.Reference) -> prices.PriceCatalogue:
         """The prices."""
         return _catalogue_of_document(reference.text, _parsed(reference))
 
 
-def _parsed(reference: Reference) -> dict[str, Any]:
+def _parsed(reference: prices_reading.Reference) -> dict[str, Any]:
     text = decoded(b"".join(LogFile(reference.path).blocks()), reference.text)
     if reference.path.suffix == ".toml":
         return parsed_toml(text, reference.text)
@@ -269,15 +211,8 @@ def _parsed(reference: Reference) -> dict[str, Any]:
     return document
 
 
-_TABLE_EXAMPLE: Final = """\
-instance_type,cores,memory_gib,on_demand,reserved_1y,transient,availability,currency,date
-c4,4,16,0.2,0.12,0.06,0.9,EUR,2026-03-01
-c8,8,32,0.4,0.24,,,EUR,2026-03-01
-"""
-
-
 @register("price_source", "table")
-class PriceTable(PriceSource):
+class PriceTable(prices_reading.PriceSource):
     """A CSV with one row per instance type.
 
     Columns instance_type, cores, memory_gib, on_demand, currency and date; as needed provider,
@@ -286,21 +221,16 @@ class PriceTable(PriceSource):
     not offered.
     """
 
-    @staticmethod
-    def examples() -> tuple[Example, ...]:
-        """Small files of the layout."""
-        return (Example.of_text("own.csv", _TABLE_EXAMPLE),)
-
-    def recognises(self, reference: Reference) -> bool:
+    def recognises(self, reference: prices_reading.Reference) -> bool:
         """The required columns, or most of them in a file ending in ``.csv``."""
         there = set(reference.columns)
         return set(REQUIRED) <= there or (
             "instance_type" in there and "on_demand" in there and ".csv" in reference.path.name
         )
 
-    def catalogue(self, reference: Reference) -> PriceCatalogue:
+    def catalogue(self, reference: prices_reading.Reference) -> prices.PriceCatalogue:
         """The prices."""
-        return catalogue_of_rows(reference.text, table_rows(reference))
+        return catalogue_of_rows(reference.text, prices_reading.table_rows(reference))
 
 
 _KEPT_SECONDS: Final = 7.0 * 86_400.0
@@ -309,24 +239,24 @@ _SCHEMES = ("http://", "https://")
 
 
 @register("price_source", "web")
-class WebPrices(PriceSource):
+class WebPrices(prices_reading.PriceSource):
     """An address (http or https) of a file in one of the other layouts.
 
     Which addresses have prices is the user's to say. If a new copy cannot be had, it is an error:
     old prices are never taken for new ones.
     """
 
-    def recognises(self, reference: Reference) -> bool:
+    def recognises(self, reference: prices_reading.Reference) -> bool:
         """It begins with ``http://`` or ``https://``."""
         return reference.text.startswith(_SCHEMES)
 
-    def catalogue(self, reference: Reference) -> PriceCatalogue:
+    def catalogue(self, reference: prices_reading.Reference) -> prices.PriceCatalogue:
         """The prices, fetched or kept."""
-        return load_prices(str(self._file(reference.text)))
+        return prices_reading.load_prices(str(self._file(reference.text)))
 
-    def histories(self, reference: Reference) -> tuple[MarketHistory, ...]:
+    def histories(self, reference: prices_reading.Reference) -> tuple[MarketHistory, ...]:
         """The market histories, fetched or kept."""
-        return load_histories(str(self._file(reference.text)))
+        return prices_reading.load_histories(str(self._file(reference.text)))
 
     def _file(self, address: str) -> Path:
         if not address.startswith(_SCHEMES):

@@ -19,23 +19,13 @@ from foresail.cloud.prices import GIB, InstanceType, Offer, PriceCatalogue, Rese
 from foresail.cloud.prices_reading import PriceSource, Reference, Row, table_rows
 from foresail.model.documents import decoded, parsed_json
 from foresail.model.errors import InputError
-from foresail.model.registry import Example, register
+from foresail.model.registry import register
 from foresail.traces.delimited import read_delimited
 from foresail.traces.reading import LINE, Notes
 from foresail.traces.source import LogFile
 
 _DATED: Final = re.compile(r"(\d{4})-(\d{2})")
 _PLAN: Final = re.compile(r"yrTerm([13])(Standard|Convertible)\.(\w+)")
-_RESERVED_EXAMPLE: Final = """\
-instance_type,family,vcpu,memory_gib,gpu,region,ondemand_usd_h,yrTerm1Standard.noUpfront
-m1.small,General purpose,1,1.7,0,us-east-1,0.044,0.028
-m1.large,General purpose,2,7.5,0,us-east-1,0.175,
-"""
-_SPOT_EXAMPLE: Final = """\
-instance-type,arch,memory,vCPU,GPU,region,ondemand,spot_avg
-c5d.2xlarge,x86_64,16.0,8,0,af-south-1,0.52,0.13
-c5d.4xlarge,x86_64,32.0,16,0,af-south-1,1.04,0.26
-"""
 
 
 class Ec2Table(PriceSource):
@@ -114,11 +104,6 @@ class Ec2ReservedTable(Ec2Table):
     COLUMNS = ("instance_type", "vcpu", "memory_gib", "gpu", "ondemand_usd_h")
     PUBLISHED = date(2017, 11, 1)
 
-    @staticmethod
-    def examples() -> tuple[Example, ...]:
-        """Small files of the layout."""
-        return (Example.of_text("reserved-2017-11.csv", _RESERVED_EXAMPLE),)
-
 
 @register("price_source", "ec2-spot-table")
 class Ec2SpotTable(Ec2Table):
@@ -130,19 +115,8 @@ class Ec2SpotTable(Ec2Table):
     COLUMNS = ("instance-type", "vCPU", "memory", "GPU", "ondemand")
     PUBLISHED = date(2024, 4, 1)
 
-    @staticmethod
-    def examples() -> tuple[Example, ...]:
-        """Small files of the layout."""
-        return (Example.of_text("spot-2024-04.csv", _SPOT_EXAMPLE),)
-
 
 _HISTORY_COLUMNS: Final = ("timestamp", "az", "instance_type", "spot_price", "on_demand_price")
-_HISTORY_EXAMPLE: Final = """\
-timestamp,az,instance_type,os,spot_price,on_demand_price
-2015-03-11 00:00:00+00:00,us-east-1a,small,Linux,0.1,0.2
-2015-03-11 06:00:00+00:00,us-east-1a,small,Linux,0.3,0.2
-2015-03-12 00:00:00+00:00,us-east-1a,small,Linux,0.15,0.2
-"""
 
 
 @register("price_source", "ec2-spot-history")
@@ -152,11 +126,6 @@ class Ec2SpotHistory(PriceSource):
     A market is a type in a zone. Seconds count from the first change of any market; every market
     holds its last price until the last change of any.
     """
-
-    @staticmethod
-    def examples() -> tuple[Example, ...]:
-        """Small files of the layout."""
-        return (Example.of_text("history.csv", _HISTORY_EXAMPLE),)
 
     def recognises(self, reference: Reference) -> bool:
         """The columns of this layout."""
@@ -232,7 +201,6 @@ _BEGAN: Final = re.compile(r"(\d{2})-(\d{2})-(\d{4})$")
 _EXPECTED: Final = '{"metadata": {"gap_seconds": 300}, "data": [0, 1, ...]}'
 _TAR_MAGIC_AT: Final = 257
 _LONGEST_GAP_SECONDS: Final = 366 * 86_400.0
-_EXAMPLE: Final = '{"metadata": {"gap_seconds": 300}, "data": [0, 1, 1, 0]}'
 
 
 @register("price_source", "skypilot-traces")
@@ -242,21 +210,6 @@ class SkyPilotTraces(PriceSource):
     A series' folder says how many instances were asked for (``4-node``) and the day it began
     (``aws-08-03-2023``, taken as midnight UTC); its name the zone and the type.
     """
-
-    @staticmethod
-    def examples() -> tuple[Example, ...]:
-        """Small files of the layout."""
-        series = _EXAMPLE.encode()
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w") as archive:
-            for zone in ("us-west-2a", "us-west-2b"):
-                member = tarfile.TarInfo(f"4-node/aws-08-03-2023/{zone}_v100_1.json")
-                member.size = len(series)
-                archive.addfile(member, io.BytesIO(series))
-        return (
-            Example.of_text("us-west-2a_v100_1.json", _EXAMPLE),
-            Example({"traces.tar": packed.getvalue()}, "traces.tar"),
-        )
 
     def recognises(self, reference: Reference) -> bool:
         """A tar archive, or a JSON object that speaks of ``gap_seconds``."""

@@ -5,16 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Final
 
-from foresail.cloud.prices import (
-    GIB,
-    Customised,
-    InstanceType,
-    Offer,
-    PriceCatalogue,
-    Reserved,
-    SustainedUse,
-    Transient,
-)
+from foresail.cloud import prices
 from foresail.cloud.prices_reading import PublishedPrices
 from foresail.model.registry import register
 
@@ -30,13 +21,13 @@ _MEAN_LIFETIME_HOURS: Final = 24.0
 """Ours: the thesis does not give its lifetimes; this is that of the worked examples."""
 
 
-def _thesis_offer(cores: int) -> Offer:
+def _thesis_offer(cores: int) -> prices.Offer:
     price = _CORE_WITH_4_GIB * cores
-    return Offer(
-        InstanceType(f"standard-{cores}", "any", "any", cores, 4.0 * GIB * cores),
+    return prices.Offer(
+        prices.InstanceType(f"standard-{cores}", "any", "any", cores, 4.0 * prices.GIB * cores),
         price,
-        tuple(Reserved(years, relative * price) for years, relative in _RESERVED),
-        Transient(_TRANSIENT * price, mean_lifetime_hours=_MEAN_LIFETIME_HOURS),
+        tuple(prices.Reserved(years, relative * price) for years, relative in _RESERVED),
+        prices.Transient(_TRANSIENT * price, mean_lifetime_hours=_MEAN_LIFETIME_HOURS),
     )
 
 
@@ -47,14 +38,14 @@ class ThesisPrices(PublishedPrices):
     Every option of every provider is in it; which a provider sells is chosen where one plans.
     """
 
-    PRICES = PriceCatalogue(
+    PRICES = prices.PriceCatalogue(
         name=_THESIS,
         valid_on=date(2018, 12, 31),
         currency="USD",
         offers=tuple(_thesis_offer(cores) for cores in _SIZES),
         source="paper 003, table 2.1 and sections 5.5 and 6",
-        sustained_use=SustainedUse(),
-        customised=Customised(
+        sustained_use=prices.SustainedUse(),
+        customised=prices.Customised(
             _CORE_WITH_4_GIB * _CORE_SHARE, _CORE_WITH_4_GIB * (1.0 - _CORE_SHARE) / 4.0, 1.05
         ),
     )
@@ -78,19 +69,23 @@ _PRICES_2017: Final = (
 """Name, cores, GiB; on demand, and reserved for 1 and 3 years (standard, nothing upfront)."""
 
 
+def _of_ec2(name: str, cores: int, gib: float) -> prices.InstanceType:
+    return prices.InstanceType(name, "aws", "us-east-1", cores, gib * prices.GIB)
+
+
 @register("price_source", _NAME_2017)
 class Ec2Prices2017(PublishedPrices):
     """Twelve general, compute and memory types in us-east-1 in November 2017, in USD."""
 
-    PRICES = PriceCatalogue(
+    PRICES = prices.PriceCatalogue(
         name=_NAME_2017,
         valid_on=date(2017, 11, 30),
         currency="USD",
         offers=tuple(
-            Offer(
-                InstanceType(name, "aws", "us-east-1", cores, gib * GIB),
+            prices.Offer(
+                _of_ec2(name, cores, gib),
                 on_demand,
-                (Reserved(1, year, "noUpfront"), Reserved(3, years, "noUpfront")),
+                (prices.Reserved(1, year, "noUpfront"), prices.Reserved(3, years, "noUpfront")),
             )
             for name, cores, gib, on_demand, year, years in _PRICES_2017
         ),
@@ -124,16 +119,12 @@ _PRICES_2024: Final = (
 class Ec2Prices2024(PublishedPrices):
     """Sixteen general, compute and memory types in us-east-1 in April 2024, in USD."""
 
-    PRICES = PriceCatalogue(
+    PRICES = prices.PriceCatalogue(
         name=_NAME_2024,
         valid_on=date(2024, 4, 30),
         currency="USD",
         offers=tuple(
-            Offer(
-                InstanceType(name, "aws", "us-east-1", cores, gib * GIB),
-                on_demand,
-                transient=Transient(spot),
-            )
+            prices.Offer(_of_ec2(name, cores, gib), on_demand, transient=prices.Transient(spot))
             for name, cores, gib, on_demand, spot in _PRICES_2024
         ),
         source="prices published by AWS, April 2024",

@@ -13,19 +13,7 @@ import polars as pl
 from foresail.analysis.characteristics import STUDIED, Analysed, Cell, Characteristic, compared
 from foresail.analysis.finding import Finding, Unavailable
 from foresail.model.words import count, duration
-from foresail.reports.document import (
-    as_html,
-    document,
-    footer,
-    key_of,
-    leading,
-    note,
-    numbers_section,
-    row,
-    section,
-    swatch,
-    table,
-)
+from foresail.reports import document as html
 from foresail.reports.figure import Figure, write_page
 from foresail.reports.plots import PlottedTable, drawn, log_styles, most_rows, stacked
 from foresail.reports.style import PolicyStyle
@@ -53,18 +41,18 @@ def analysis_page(
     rows = compared(logs)
     known = any(cell.verdict != "unknown" for _, cells in rows for cell in cells)
     body = [
-        f"<header><h1>{as_html(title)}</h1>",
+        f"<header><h1>{html.as_html(title)}</h1>",
         _words(sentences(logs)),
         "</header><main id='numbers'>",
         _comparison(rows, styles, command) if known else "",
         "<div class='small'>",
-        *(section(figure, key_of(figure), brief) for figure in figures),
+        *(html.section(figure, html.key_of(figure), brief) for figure in figures),
         "</div>",
         _missing(logs),
         "</main>",
-        footer([_MADE], command),
+        html.footer([_MADE], command),
     ]
-    return document(title, "".join(body), figures)
+    return html.document(title, "".join(body), figures)
 
 
 def sentences(logs: Sequence[Analysed]) -> list[str]:
@@ -94,8 +82,8 @@ def sentences(logs: Sequence[Analysed]) -> list[str]:
 
 
 def _words(lines: Sequence[str]) -> str:
-    lead = f"<p class='lead'>{as_html(lines[0])}</p>"
-    return lead if len(lines) == 1 else lead + leading(lines[1:])
+    lead = f"<p class='lead'>{html.as_html(lines[0])}</p>"
+    return lead if len(lines) == 1 else lead + html.leading(lines[1:])
 
 
 def _title(logs: Sequence[Analysed]) -> str:
@@ -114,14 +102,15 @@ def _comparison(
     command: str | None,
 ) -> str:
     logs = [
-        f"{swatch(style.colour, style.dash) if len(styles) > 1 else ''}{as_html(style.label)}"
+        (html.swatch(style.colour, style.dash) if len(styles) > 1 else "")
+        + html.as_html(style.label)
         for style in styles
     ]
     headings = ["characteristic", *logs, *map(escape, STUDIED)]
     lines = [
-        row(
+        html.row(
             [
-                f"{as_html(each.name)}<br><small>yes: {as_html(each.yes_if)}</small>",
+                f"{html.as_html(each.name)}<br><small>yes: {html.as_html(each.yes_if)}</small>",
                 *map(_cell, cells),
                 *((_mark(said), "unknown verdict") for said in each.studied),
             ],
@@ -129,18 +118,18 @@ def _comparison(
         )
         for each, cells in rows
     ]
-    said = note(
+    said = html.note(
         "Grey columns: the verdicts of the study (Park, “Distribution-based cluster scheduling”, "
         "2019, table 3.1). It gives no thresholds; the ones here separate what it says of its "
         "platforms."
     )
-    verdicts = table("Characteristics", headings, lines, words=len(headings))
+    verdicts = html.table("Characteristics", headings, lines, words=len(headings))
     title = "Is it like the studied platforms?"
-    return numbers_section("characteristics", title, verdicts + said, command)
+    return html.numbers_section("characteristics", title, verdicts + said, command)
 
 
 def _cell(cell: Cell) -> tuple[str, str]:
-    value = f"<br><small>{as_html(cell.said)}</small>" if cell.value is not None else ""
+    value = f"<br><small>{html.as_html(cell.said)}</small>" if cell.value is not None else ""
     kinds = "verdict unknown" if cell.verdict == "unknown" else "verdict"
     return f"{_mark(cell.verdict)}{value}", kinds
 
@@ -161,12 +150,12 @@ def _missing(logs: Sequence[Analysed]) -> str:
     logs_named = ["log"] if len(logs) > 1 else []
     headings = ["question", *logs_named, "what lacks"]
     rows = [
-        row([as_html(text) for text in (title, log, _sentence(reason)) if text], words=3)
+        html.row([html.as_html(text) for text in (title, log, _sentence(reason)) if text], words=3)
         for title, log, reason in sorted(
             (title, log if logs_named else "", reason) for title, log, reason in lacking
         )
     ]
-    lacks = table("Missing", headings, rows, words=3)
+    lacks = html.table("Missing", headings, rows, words=3)
     return f"<section id='missing'><h2>What could not be answered</h2>{lacks}</section>"
 
 

@@ -16,18 +16,9 @@ from foresail.metrics.statistics import (
     with_size_classes,
 )
 from foresail.model.words import count, duration, number, percent
+from foresail.reports import style as looks
 from foresail.reports.comparison.view import ReportView
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.style import (
-    axis,
-    caption,
-    end_note,
-    layout,
-    mark_at,
-    marks_of,
-    ratio_axis,
-    rows_axis,
-)
 
 METRIC_WORDS: Final[dict[Metric, str]] = {
     "average_bounded_slowdown": "average bounded slowdown",
@@ -101,7 +92,7 @@ def relative_metrics(view: ReportView) -> Figure | MissingFigure:
         x = [ratio.value for ratio in ratios]
         y = [metrics.index(change.metric) + shift for change in changes]
         told = [_told(change) for change in changes]
-        traces.append(marks_of(style, x, y, "%{text}", error_x=interval, text=told))
+        traces.append(looks.marks_of(style, x, y, "%{text}", error_x=interval, text=told))
     rows = [
         _row(comparison.other, comparison.change(metric))
         for comparison in view.comparisons
@@ -119,13 +110,13 @@ def relative_metrics(view: ReportView) -> Figure | MissingFigure:
         f"{said(metric, view.comparisons[0].change(metric).baseline)}</span>"
         for metric in metrics
     ]
-    drawing = layout(
+    drawing = looks.layout(
         118 + (34 + 14 * others) * len(metrics),
         top=52,
-        xaxis=ratio_axis("relative to the baseline (log scale)", min(ends), max(ends)),
-        yaxis=rows_axis(labels),
-        shapes=[mark_at(1, "@policy0", 2)],
-        annotations=[end_note("← better", "left"), end_note("worse →", "right")],
+        xaxis=looks.ratio_axis("relative to the baseline (log scale)", min(ends), max(ends)),
+        yaxis=looks.rows_axis(labels),
+        shapes=[looks.mark_at(1, "@policy0", 2)],
+        annotations=[looks.end_note("← better", "left"), looks.end_note("worse →", "right")],
     )
     return Figure(
         name="relative-metrics",
@@ -168,8 +159,8 @@ def size_map(view: ReportView) -> Figure:
         up = {"anchor": f"x{suffix}", "domain": [bottom, top]}
         axes[f"xaxis{suffix}"] = _classes_axis("runtime", RUNTIME_LABELS, anchor=f"y{suffix}")
         axes[f"yaxis{suffix}"] = _classes_axis(f"{view.baseline.unit}s", widths, **up)
-        annotations.append(caption(f"<b>{style.drawn}</b>", top, style.colour))
-    drawing = layout(height, annotations=annotations, **axes)
+        annotations.append(looks.caption(f"<b>{style.drawn}</b>", top, style.colour))
+    drawing = looks.layout(height, annotations=annotations, **axes)
     left_out = (
         f" The first {shown} policies are drawn; all are in the CSV."
         if len(view.pairs) > shown
@@ -221,7 +212,7 @@ def _size_cells(cells: pl.DataFrame, widths: Sequence[str], unit: str) -> dict[s
 
 def _classes_axis(title: str, names: Sequence[str], **settings: Any) -> dict[str, Any]:
     """An axis of classes in their order."""
-    return axis(
+    return looks.axis(
         title,
         type="category",
         categoryarray=list(names),

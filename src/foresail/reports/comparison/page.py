@@ -14,15 +14,9 @@ from foresail.metrics.statistics import by_size, by_user
 from foresail.metrics.summary import partition_summaries
 from foresail.model.errors import InputError
 from foresail.model.words import count, duration, number, percent, signed
+from foresail.reports import document as html
+from foresail.reports.comparison import job_figures
 from foresail.reports.comparison.change_figures import relative_metrics, size_map
-from foresail.reports.comparison.job_figures import (
-    coverage,
-    deadlines_and_goodput,
-    has_deadlines,
-    prediction_error,
-    slowdown_distribution,
-    wait_distribution,
-)
 from foresail.reports.comparison.sentences import (
     against_baseline,
     alone,
@@ -38,24 +32,6 @@ from foresail.reports.comparison.view import (
     summary_tables,
     view_of,
 )
-from foresail.reports.document import (
-    as_html,
-    document,
-    footer,
-    further,
-    in_columns,
-    key_of,
-    leading,
-    missing,
-    note,
-    numbers_section,
-    policy_name,
-    ranked,
-    row,
-    section,
-    table,
-    user_name,
-)
 from foresail.reports.figure import Figure, MissingFigure, write_page
 from foresail.reports.plan.page import RunCourse
 from foresail.traces.facts import Provenance
@@ -64,22 +40,28 @@ from foresail.traces.schedule import Schedule
 
 def _odd_words(provenance: Provenance) -> str:
     """Say what is odd, to be said before any figure; empty where nothing is."""
-    said = (f"<p class='lead'>Odd: {as_html(each.words)}.</p>" for each in provenance.findings)
+    said = (f"<p class='lead'>Odd: {html.as_html(each.words)}.</p>" for each in provenance.findings)
     return "".join(said)
 
 
 def _provenance_section(provenance: Provenance) -> str:
     """Version, source and reader, and a table of what was done to the source's rows."""
     rows = [
-        row(
-            [as_html(each.cause.replace("_", " ")), as_html(each.example or "–"), f"{each.rows:,}"],
+        html.row(
+            [
+                html.as_html(each.cause.replace("_", " ")),
+                html.as_html(each.example or "–"),
+                f"{each.rows:,}",
+            ],
             2,
         )
         for each in provenance.treated
     ]
     headings = ("repaired, dropped, folded or filled in", "the first", "rows")
     shown = (
-        table("Provenance table", headings, rows, words=2) if rows else "<p>No row was changed.</p>"
+        html.table("Provenance table", headings, rows, words=2)
+        if rows
+        else "<p>No row was changed.</p>"
     )
     digest = "" if provenance.sha256 is None else f" (SHA-256 {provenance.sha256})"
     words = (
@@ -87,7 +69,7 @@ def _provenance_section(provenance: Provenance) -> str:
         f"{count(provenance.jobs, 'job')} simulated."
     )
     title = "<h2>What was done to the log</h2>"
-    return f"<section id='provenance'>{title}<p>{as_html(words)}</p>{shown}</section>"
+    return f"<section id='provenance'>{title}<p>{html.as_html(words)}</p>{shown}</section>"
 
 
 _MOST_MOVER_TABLES: Final = 3
@@ -110,14 +92,15 @@ def page(
     drawn = [part for part in parts if isinstance(part, Figure)]
     drawn += [] if course is None else course.figures
     body = [
-        f"<header><h1>{as_html(title)}</h1><p class='situation'>{as_html(situation(view))}</p>",
+        f"<header><h1>{html.as_html(title)}</h1>",
+        f"<p class='situation'>{html.as_html(situation(view))}</p>",
         "" if provenance is None else _odd_words(provenance),
         _paragraphs([verdict]) if verdict else "",
         _words(view),
         "</header>",
         "<main id='numbers'>",
         _summary_section(view, command),
-        *(section(part, key_of(part, view.styles), command) for part in parts),
+        *(html.section(part, html.key_of(part, view.styles), command) for part in parts),
         "" if course is None else course.html(command),
         _coverage_section(view),
         _movers_section(view),
@@ -125,7 +108,7 @@ def page(
         "</main>",
         _footer(view, command),
     ]
-    return document(title, "".join(body), drawn)
+    return html.document(title, "".join(body), drawn)
 
 
 def _subject(view: ReportView) -> str:
@@ -144,51 +127,55 @@ def _words(view: ReportView) -> str:
     for style, other, comparison, pair in zip(
         view.styles[1:], view.summaries[1:], view.comparisons, view.pairs, strict=True
     ):
-        versus = f"{policy_name(style)} <small>against {as_html(view.styles[0].label)}</small>"
+        versus = (
+            f"{html.policy_name(style)} <small>against {html.as_html(view.styles[0].label)}</small>"
+        )
         sentences = [
             *deadlines_against(view.baseline, other),
             *against_baseline(comparison, pair, view.baseline.unit),
         ]
-        blocks.append(f"<h2 class='versus'>{versus}</h2>{leading(sentences)}")
+        blocks.append(f"<h2 class='versus'>{versus}</h2>{html.leading(sentences)}")
     return "".join(blocks)
 
 
 def _paragraphs(sentences: Sequence[str]) -> str:
-    return f"<p class='lead'>{as_html(' '.join(sentences))}</p>"
+    return f"<p class='lead'>{html.as_html(' '.join(sentences))}</p>"
 
 
 def _summary_section(view: ReportView, command: str | None) -> str:
     parts = [each for some in map(partition_summaries, view.schedules) for each in some]
     partitions = partition_table(parts)
-    names = [*map(policy_name, view.styles)]
+    names = [*map(html.policy_name, view.styles)]
     numbers = [
         *(
-            ranked(f"Summary table {number}", told, names[-len(told.names) :])
-            + note(f"{caption.replace('* best', '★ best')}.")
+            html.ranked(f"Summary table {number}", told, names[-len(told.names) :])
+            + html.note(f"{caption.replace('* best', '★ best')}.")
             for number, (told, caption) in enumerate(summary_tables(view.summaries), start=1)
         ),
-        note(view.schedules[0].meta.partitions_said),
-        ranked("Partitions", partitions, map(as_html, partitions.names)) if parts else "",
+        html.note(view.schedules[0].meta.partitions_said),
+        html.ranked("Partitions", partitions, map(html.as_html, partitions.names)) if parts else "",
     ]
-    return numbers_section("summary", "The numbers", "".join(numbers), command)
+    return html.numbers_section("summary", "The numbers", "".join(numbers), command)
 
 
 def _coverage_section(view: ReportView) -> str:
-    covered = coverage(view)
+    covered = job_figures.coverage(view)
     title = "Do stated ranges keep their word?"
     if not covered.height:
         remedy = (
             "Predictors that keep the whole distribution state one; single numbers cannot be "
             "checked this way."
         )
-        return missing(title, "No prediction came with a range.", remedy)
+        return html.missing(title, "No prediction came with a range.", remedy)
     looks = {style.policy: style for style in view.styles}
-    rows = [row(["as stated", "", "10 %", "80 %", "10 %"], kind="stated")]
+    rows = [html.row(["as stated", "", "10 %", "80 %", "10 %"], kind="stated")]
     for each in covered.iter_rows(named=True):
         shares = [percent(each[part]) for part in ("below", "inside", "above")]
-        rows.append(row([policy_name(looks[each["policy"]]), f"{each['jobs']:,}", *shares]))
+        rows.append(
+            html.row([html.policy_name(looks[each["policy"]]), f"{each['jobs']:,}", *shares])
+        )
     parts = ("shorter than the 10 % quantile", "within the range", "longer than the 90 % quantile")
-    shown = table("Coverage table", ["policy", "jobs", *parts], rows)
+    shown = html.table("Coverage table", ["policy", "jobs", *parts], rows)
     return f"<section id='coverage'><h2>{title}</h2>{shown}</section>"
 
 
@@ -199,13 +186,13 @@ def _movers_section(view: ReportView) -> str:
     for style, pair in list(zip(view.styles[1:], view.pairs, strict=True))[:_MOST_MOVER_TABLES]:
         gained, lost = movers(pair)
         blocks.append(
-            f"<h3>{policy_name(style)}</h3><div class='pair'>"
+            f"<h3>{html.policy_name(style)}</h3><div class='pair'>"
             + _movers_table("gained", gained, view)
             + _movers_table("lost", lost, view)
             + "</div>"
         )
     left_out = len(view.pairs) - len(blocks)
-    more = further(left_out, "further policy", "further policies", where="not shown")
+    more = html.further(left_out, "further policy", "further policies", where="not shown")
     return (
         "<section id='movers'><h2>Which jobs gained and lost most?</h2>"
         f"{''.join(blocks)}{more}</section>"
@@ -216,10 +203,10 @@ def _movers_table(what: str, jobs: pl.DataFrame, view: ReportView) -> str:
     if not jobs.height:
         return f"<p class='none'>No job {what} anything.</p>"
     begin = view.window.begin_seconds
-    headings, rows = in_columns(
+    headings, rows = html.in_columns(
         jobs.iter_rows(named=True),
-        ("job", lambda job: as_html(str(job["job_id"]))),
-        ("user", lambda job: user_name(job["user"])),
+        ("job", lambda job: html.as_html(str(job["job_id"]))),
+        ("user", lambda job: html.user_name(job["user"])),
         ("day", lambda job: f"{int((job['submit_seconds'] - begin) // 86400) + 1:,}"),
         (f"{view.baseline.unit}s", lambda job: number(job["cpus"])),
         ("runtime", lambda job: duration(job["runtime_seconds"])),
@@ -228,8 +215,8 @@ def _movers_table(what: str, jobs: pl.DataFrame, view: ReportView) -> str:
         ("change", lambda job: signed(duration(job["difference_seconds"]))),
     )
     caption = f"{count(jobs.height, 'job')} that {what} most"
-    lines = (row(cells, words=2) for cells in rows)
-    return table(caption, headings, lines, words=2, caption=caption)
+    lines = (html.row(cells, words=2) for cells in rows)
+    return html.table(caption, headings, lines, words=2, caption=caption)
 
 
 def _footer(view: ReportView, command: str | None) -> str:
@@ -240,7 +227,7 @@ def _footer(view: ReportView, command: str | None) -> str:
         "submitted later started first; “would have fitted”: into the processors free at that "
         "instant. Times count from the first submission; day 1 is its first 24 hours."
     )
-    return footer([as_html(made)], command)
+    return html.footer([html.as_html(made)], command)
 
 
 @dataclass(frozen=True)
@@ -270,13 +257,13 @@ def report_of(schedules: Sequence[Schedule], course: RunCourse | None = None) ->
         raise InputError("a report needs a schedule", value=0, expected="at least one")
     view = view_of(schedules)
     parts = (
-        *([deadlines_and_goodput(view)] if has_deadlines(view) else []),
+        *([job_figures.deadlines_and_goodput(view)] if job_figures.has_deadlines(view) else []),
         relative_metrics(view),
-        wait_distribution(view),
-        slowdown_distribution(view),
+        job_figures.wait_distribution(view),
+        job_figures.slowdown_distribution(view),
         *([size_map(view)] if view.comparisons else []),
         use_over_time(view),
-        prediction_error(view),
+        job_figures.prediction_error(view),
     )
     return Report(view, parts, course)
 

@@ -11,17 +11,7 @@ from typing import Any, Final
 import polars as pl
 from rich.table import Table
 
-from foresail.metrics.comparison import (
-    LEAST_RANK_CORRELATION,
-    MOST_TIMES,
-    Comparison,
-    Resemblance,
-    Side,
-    compare,
-    nearest,
-    paired,
-    recorded_waits,
-)
+from foresail.metrics import comparison
 from foresail.metrics.jobs import per_job
 from foresail.metrics.summary import PartitionSummary, Summary, summaries
 from foresail.metrics.usage import Span, span
@@ -215,7 +205,7 @@ class ReportView:
     styles: tuple[PolicyStyle, ...]
     jobs: tuple[pl.DataFrame, ...]
     summaries: tuple[Summary, ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[comparison.Comparison, ...]
     pairs: tuple[pl.DataFrame, ...]
     window: Span
 
@@ -238,8 +228,8 @@ def view_of(schedules: Sequence[Schedule]) -> ReportView:
         styles=policy_styles(schedules),
         jobs=jobs,
         summaries=tuple(summaries(schedules)),
-        comparisons=tuple(compare(schedules[0], other) for other in others),
-        pairs=tuple(paired(schedules[0], other) for other in others),
+        comparisons=tuple(comparison.compare(schedules[0], other) for other in others),
+        pairs=tuple(comparison.paired(schedules[0], other) for other in others),
         window=span(schedules),
     )
 
@@ -250,7 +240,7 @@ def verdict_of(workload: Workload, schedules: Sequence[Schedule]) -> Mapping[str
     None where nobody is known to have waited. Of fewer than half of the jobs, and of a machine of
     another size, they say nothing.
     """
-    recorded = recorded_waits(workload)
+    recorded = comparison.recorded_waits(workload)
     if recorded is None:
         waited = workload.jobs.filter(pl.col("recorded_wait_seconds") > 0.0).height
         known = f"{count(waited, 'job')} of {len(workload):,} are known to have waited"
@@ -260,13 +250,13 @@ def verdict_of(workload: Workload, schedules: Sequence[Schedule]) -> Mapping[str
     if stated not in (None, simulated):
         of = f"{stated:,} processors, not of {simulated:,}"
         return {"words": f"What the log recorded is of {of}: it is not compared."}
-    found = nearest(recorded, schedules)
+    found = comparison.nearest(recorded, schedules)
     if found is None:
         return {"words": "No job whose wait was recorded came to its end here."}
     return {"words": _said(found), "is_usable": found.is_usable, **asdict(found)}
 
 
-def _said(found: Resemblance) -> str:
+def _said(found: comparison.Resemblance) -> str:
     every = count(found.of_jobs, "job")
     jobs = f"all {every}"
     if found.jobs < found.of_jobs:
@@ -286,13 +276,14 @@ def _said(found: Resemblance) -> str:
         )
     return (
         f"Do not use this model of the machine: {compared}. To be of use, that is to be at least "
-        f"{number(LEAST_RANK_CORRELATION)}, and mean and median within {number(MOST_TIMES)} times "
-        "of each other. Partitions, limits of queues and users, reservations, outages or another "
-        "number of processors, which it knows nothing of, decided how long jobs waited."
+        f"{number(comparison.LEAST_RANK_CORRELATION)}, and mean and median within "
+        f"{number(comparison.MOST_TIMES)} times of each other. Partitions, limits of queues and "
+        "users, reservations, outages or another number of processors, which it knows nothing of, "
+        "decided how long jobs waited."
     )
 
 
-def _side_said(side: Side) -> str:
+def _side_said(side: comparison.Side) -> str:
     return (
         f"waited {duration(side.mean_wait_seconds)} on average (median "
         f"{duration(side.median_wait_seconds)}, slowdown {number(side.average_bounded_slowdown)})"

@@ -15,26 +15,7 @@ from foresail.evaluation.replaying import Evaluation
 from foresail.evaluation.scores import Scores, as_table
 from foresail.evaluation.tables import STATED, Derived, derived_runtimes
 from foresail.model.words import count, duration, number, percent
-from foresail.reports.document import (
-    RankedColumn,
-    RankedTable,
-    as_html,
-    document,
-    footer,
-    further,
-    in_columns,
-    key_of,
-    leading,
-    missing,
-    note,
-    numbers_section,
-    policy_name,
-    ranked,
-    row,
-    section,
-    table,
-    user_name,
-)
+from foresail.reports import document as html
 from foresail.reports.evaluation.view import (
     COLUMNS,
     EvaluationView,
@@ -56,13 +37,15 @@ def _state(scored: Scores) -> float:
     return math.nan if scored.state_bytes is None else float(scored.state_bytes)
 
 
-def _more(unit: str) -> tuple[RankedColumn[Scores], ...]:
+def _more(unit: str) -> tuple[html.RankedColumn[Scores], ...]:
     """Further columns, of a quantity in this unit."""
     return (
-        RankedColumn("NMAE of median", lambda scored: scored.nmae_of_median.value, number, -1),
-        RankedColumn("MAE", lambda scored: scored.mean_absolute_error, partial(amount, unit), -1),
-        RankedColumn("µs, 99.9 %", lambda scored: scored.p999_seconds, microseconds),
-        RankedColumn("state", _state, memory),
+        html.RankedColumn("NMAE of median", lambda scored: scored.nmae_of_median.value, number, -1),
+        html.RankedColumn(
+            "MAE", lambda scored: scored.mean_absolute_error, partial(amount, unit), -1
+        ),
+        html.RankedColumn("µs, 99.9 %", lambda scored: scored.p999_seconds, microseconds),
+        html.RankedColumn("state", _state, memory),
     )
 
 
@@ -78,17 +61,18 @@ def page(
     """
     title = f"{view.first.source}: can the predictions be trusted?"
     body = [
-        f"<header><h1>{as_html(title)}</h1><p class='situation'>{as_html(_situation(view))}</p>",
-        f"{leading(sentences(view))}</header><main id='numbers'>",
+        f"<header><h1>{html.as_html(title)}</h1>",
+        f"<p class='situation'>{html.as_html(_situation(view))}</p>",
+        f"{html.leading(sentences(view))}</header><main id='numbers'>",
         _scores_section(view, command),
-        *(section(part, key_of(part, view.styles), command) for part in parts),
+        *(html.section(part, html.key_of(part, view.styles), command) for part in parts),
         _coverage_section(view, command),
         _derived_section(derived, command),
         _worst_section(view, command),
         "</main>",
         _footer(view, command),
     ]
-    return document(title, "".join(body), [part for part in parts if isinstance(part, Figure)])
+    return html.document(title, "".join(body), [part for part in parts if isinstance(part, Figure)])
 
 
 def sentences(view: EvaluationView) -> list[str]:
@@ -148,20 +132,20 @@ def _situation(view: EvaluationView) -> str:
 def _scores_section(view: EvaluationView, command: str | None) -> str:
     names = [each.predictor for each in view.scored]
     first, more = (
-        RankedTable("predictor", names, view.scored, columns)
+        html.RankedTable("predictor", names, view.scored, columns)
         for columns in (COLUMNS, _more(view.first.unit))
     )
     star = "★ best of its column. " if len(view.scored) > 1 else ""
-    said = note(
+    said = html.note(
         f"{star}The estimate is the mean of the belief. MAE, NMAE: mean absolute error, and over "
         "the mean truth. Median error: in per cent of the truth. 80 % holds, width: share of the "
         "truths in the range from the 10 % to the 90 % quantile, and its median width over the "
         "median estimate. µs: all that a predictor does for a job, in the median and the 99.9 % "
         "quantile."
     )
-    named = [*map(policy_name, view.styles)]
-    scores = ranked("Scores", first, named) + said + ranked("Further scores", more, named)
-    return numbers_section("scores", "The numbers", scores, command)
+    named = [*map(html.policy_name, view.styles)]
+    scores = html.ranked("Scores", first, named) + said + html.ranked("Further scores", more, named)
+    return html.numbers_section("scores", "The numbers", scores, command)
 
 
 def _derived_section(
@@ -170,9 +154,9 @@ def _derived_section(
     if not derived:
         return ""
     rows = [
-        row(
+        html.row(
             [
-                as_html(predictor),
+                html.as_html(predictor),
                 _way(each),
                 percent(each.shares.within_factor_two),
                 percent(each.shares.under),
@@ -187,13 +171,13 @@ def _derived_section(
     ]
     shares = ("within 2×", "too short", "by more than half", "over by more than 95 %", "jobs")
     headings = ("predictor", "runtime estimated from", *shares)
-    said = note(
+    said = html.note(
         "Only jobs that all ways can estimate. A predictor that limits its estimates to the "
         "requested time is no good for work."
     )
-    ways_table = table("Derived runtimes", headings, rows, words=2)
+    ways_table = html.table("Derived runtimes", headings, rows, words=2)
     title = "Is the work easier to predict than the runtime?"
-    return numbers_section("derived", title, ways_table + said, command)
+    return html.numbers_section("derived", title, ways_table + said, command)
 
 
 def _way(each: Derived) -> str:
@@ -202,7 +186,7 @@ def _way(each: Derived) -> str:
 
 _UserColumns: TypeAlias = Sequence[tuple[str, Callable[[dict[str, Any]], str]]]
 _FIRST: Final[_UserColumns] = (
-    ("user", lambda each: user_name(each["user"])),
+    ("user", lambda each: html.user_name(each["user"])),
     ("jobs", lambda each: f"{each['jobs']:,}"),
 )
 
@@ -210,15 +194,15 @@ _FIRST: Final[_UserColumns] = (
 def _worst_section(view: EvaluationView, command: str | None) -> str:
     title = "Whose jobs are predicted worst?"
     if all(each["worst_users"]["user"].is_null().all() for each in view.details):
-        return missing(title, "The log does not name users.")
+        return html.missing(title, "The log does not name users.")
     amounts = partial(amount, view.first.unit)
     columns: _UserColumns = (
         *_FIRST,
         ("of all error", lambda each: percent(each["share_of_error"])),
         ("within 2×", lambda each: percent(each["within_factor_two"])),
         ("too low", lambda each: percent(each["under"])),
-        ("median truth", lambda each: as_html(amounts(each["median_actual"]))),
-        ("median estimate", lambda each: as_html(amounts(each["median_predicted"]))),
+        ("median truth", lambda each: html.as_html(amounts(each["median_actual"]))),
+        ("median estimate", lambda each: html.as_html(amounts(each["median_predicted"]))),
     )
     return _users_section(view, title, "worst_users", columns, command)
 
@@ -266,12 +250,12 @@ def _users_section(
         return ""
     blocks = []
     for i in sorted(shown):
-        headings, rows = in_columns(view.details[i][detail].iter_rows(named=True), *columns)
-        blocks.append(f"<h3>{policy_name(view.styles[i])}</h3>")
-        blocks.append(table(f"{title} {view.styles[i].label}", headings, map(row, rows)))
-    left_out = further(len(known) - len(shown), "further predictor")
-    tables = "".join(blocks) + note(said) + left_out
-    return numbers_section(detail.replace("_", "-"), title, tables, command)
+        headings, rows = html.in_columns(view.details[i][detail].iter_rows(named=True), *columns)
+        blocks.append(f"<h3>{html.policy_name(view.styles[i])}</h3>")
+        blocks.append(html.table(f"{title} {view.styles[i].label}", headings, map(html.row, rows)))
+    left_out = html.further(len(known) - len(shown), "further predictor")
+    tables = "".join(blocks) + html.note(said) + left_out
+    return html.numbers_section(detail.replace("_", "-"), title, tables, command)
 
 
 def _crps(scored: Scores) -> float:
@@ -290,7 +274,7 @@ def _footer(view: EvaluationView, command: str | None) -> str:
         f"{intervals} “Too low”, “under-estimated”: below the truth. CRPS: twice the pinball loss, "
         "averaged over all quantiles; for a single number the absolute error."
     )
-    return footer([words], command)
+    return html.footer([words], command)
 
 
 def write_report(

@@ -14,19 +14,7 @@ import polars as pl
 from foresail.explain.reason_words import in_words, waiting_words
 from foresail.explain.run_snapshot import RunSnapshot, WaitingJob
 from foresail.model.words import duration, from_now, number
-from foresail.reports.document import (
-    Cell,
-    as_html,
-    document,
-    further,
-    key_of,
-    missing,
-    note,
-    numbers_section,
-    row,
-    section,
-    table,
-)
+from foresail.reports import document as html
 from foresail.reports.figure import Figure, MissingFigure, write_page
 from foresail.reports.plan.plan_figure import from_start, plan_figure
 from foresail.reports.plan.view import PlanView, chance_words, solver_words
@@ -81,7 +69,7 @@ def _solver_section(view: PlanView) -> str:
     words = solver_words(view.moment.solved)
     return (
         "<section id='solver'><h2>What did the solver believe?</h2>"
-        f"<p class='lead'>{as_html(words)}</p></section>"
+        f"<p class='lead'>{html.as_html(words)}</p></section>"
     )
 
 
@@ -90,27 +78,27 @@ def _waiting_section(view: PlanView, command: str | None) -> str:
     title = "Which jobs wait, and why?"
     if not moment.waiting:
         remedy = "Choose another with --at to see which do."
-        return missing(title, "No job waits at this moment.", remedy)
-    free = note(f"{moment.idle_cpus:g} cpus stand idle.")
+        return html.missing(title, "No job waits at this moment.", remedy)
+    free = html.note(f"{moment.idle_cpus:g} cpus stand idle.")
     ordered = in_order(view)
     shown = ordered[:_MOST_ROWS]
     columns = waiting_columns(view, shown)
-    headings: list[Cell] = [(name, kind) for name, kind, _ in columns]
+    headings: list[html.Cell] = [(name, kind) for name, kind, _ in columns]
     chances = (view.chances[each.pending.job.job_id] for each in shown)
     risky = [chance is not None and chance < 0.5 for chance in chances]
     rows = [
-        row([_cell(column, at, at_risk) for column in columns], words=len(columns))
+        html.row([_cell(column, at, at_risk) for column in columns], words=len(columns))
         for at, at_risk in enumerate(risky)
     ]
-    jobs = table("Waiting jobs", headings, rows, words=len(columns))
-    more = further(len(ordered) - len(shown), "further job")
-    return numbers_section("waiting", title, free + jobs + more, command)
+    jobs = html.table("Waiting jobs", headings, rows, words=len(columns))
+    more = html.further(len(ordered) - len(shown), "further job")
+    return html.numbers_section("waiting", title, free + jobs + more, command)
 
 
-def _cell(column: tuple[str, str, list[str]], at: int, at_risk: bool) -> Cell:
+def _cell(column: tuple[str, str, list[str]], at: int, at_risk: bool) -> html.Cell:
     name, kind, texts = column
     mark = "<span class='risk'>✕ </span>" if at_risk and name == "chance of it" else ""
-    text = escape(texts[at]) if name == "job" else f"{mark}{as_html(texts[at])}"
+    text = escape(texts[at]) if name == "job" else f"{mark}{html.as_html(texts[at])}"
     return text, kind
 
 
@@ -180,7 +168,7 @@ class PlanPart:
 
     def html(self, command: str | None) -> str:
         """All sections of the moment."""
-        picture = section(self.figure, key_of(self.figure), command)
+        picture = html.section(self.figure, html.key_of(self.figure), command)
         return picture + _moment_sections(self.view, command)
 
 
@@ -198,7 +186,7 @@ class RunCourse:
 
     def html(self, command: str | None) -> str:
         """Their sections."""
-        return section(self.waits, "", command) + self.plan.html(command)
+        return html.section(self.waits, "", command) + self.plan.html(command)
 
 
 def plan_page(part: PlanPart, run: str, command: str | None = None) -> str:
@@ -207,12 +195,12 @@ def plan_page(part: PlanPart, run: str, command: str | None = None) -> str:
     title = f"{run}: the plan {duration(moment.since_start)} after the start"
     made = f"<footer><p>Made by <code>{escape(command)}</code></p></footer>" if command else ""
     body = (
-        f"<header><h1>{as_html(title)}</h1>"
+        f"<header><h1>{html.as_html(title)}</h1>"
         f"<p class='situation'>policy <code>{escape(moment.policy)}</code></p></header>"
         f"<main id='numbers'>{part.html(None)}</main>{made}"
         "<p id='keys' hidden>Keys: plus and minus zoom, arrows move, 0 shows all, s saves.</p>"
     )
-    return document(title, body, [part.figure])
+    return html.document(title, body, [part.figure])
 
 
 def write_plan(part: PlanPart, folder: Path, run: str, command: str | None = None) -> None:

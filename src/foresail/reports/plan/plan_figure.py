@@ -155,16 +155,13 @@ def _lines(
     for points in segments:
         x += [*(round(px, 4) for px, _ in points), None]
         y += [*(round(py, 3) for _, py in points), None]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "x": x,
-        "y": y,
-        "hoverinfo": "skip",
-        "showlegend": False,
-        **settings,
-    }
+    return _marks("lines", name, x, y, **settings)
+
+
+def _marks(mode: str, name: str, x: object, y: object, **settings: Any) -> dict[str, Any]:
+    """A trace that says nothing where one points at it, and is not in the key."""
+    trace = {"type": "scatter", "mode": mode, "name": name, "x": x, "y": y}
+    return trace | {"hoverinfo": "skip", "showlegend": False} | settings
 
 
 def _seams(canvas: _Canvas) -> dict[str, Any]:
@@ -238,16 +235,13 @@ def _deadlines(canvas: _Canvas) -> list[dict[str, Any]]:
     return [
         _lines("deadline", safe[:_MOST_TICKS], line={"color": "@ink", "width": 1.6}),
         _lines("deadline-risk", risky[:_MOST_TICKS], line={"color": AT_RISK, "width": 3}),
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": "crosses",
-            "x": [round(x, 4) for x, _ in crosses[:_MOST_TICKS]],
-            "y": [round(y, 3) for _, y in crosses[:_MOST_TICKS]],
-            "marker": {"symbol": "x", "size": 8, "color": AT_RISK},
-            "hoverinfo": "skip",
-            "showlegend": False,
-        },
+        _marks(
+            "markers",
+            "crosses",
+            [round(x, 4) for x, _ in crosses[:_MOST_TICKS]],
+            [round(y, 3) for _, y in crosses[:_MOST_TICKS]],
+            marker={"symbol": "x", "size": 8, "color": AT_RISK},
+        ),
     ]
 
 
@@ -268,19 +262,16 @@ def _labels(canvas: _Canvas) -> dict[str, Any]:
         if not any(_hide(canvas, label[1:4], other[1:4]) for other in kept):
             kept.append(label)
     kept = kept[:_MOST_LABELS]
-    return {
-        "type": "scatter",
-        "mode": "text",
-        "name": "labels",
-        "x": [round(x, 4) for _, x, *_ in kept],
-        "y": [round(y, 3) for _, _, y, *_ in kept],
-        "text": [name for *_, name, _ in kept],
-        "textposition": "middle right",
-        "textfont": {"size": 11, "color": [colour for *_, colour in kept]},
-        "hoverinfo": "skip",
-        "showlegend": False,
-        "cliponaxis": True,
-    }
+    return _marks(
+        "text",
+        "labels",
+        [round(x, 4) for _, x, *_ in kept],
+        [round(y, 3) for _, _, y, *_ in kept],
+        text=[name for *_, name, _ in kept],
+        textposition="middle right",
+        textfont={"size": 11, "color": [colour for *_, colour in kept]},
+        cliponaxis=True,
+    )
 
 
 def _hide(canvas: _Canvas, one: tuple[float, float, str], other: tuple[float, float, str]) -> bool:

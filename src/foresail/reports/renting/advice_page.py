@@ -21,19 +21,7 @@ from foresail.cloud.purchasing.offline_plan import COMMITTED
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.curve_figure import Axis, Curve, curve_figure
 from foresail.reports.figure import Figure
-from foresail.reports.renting.advice_words import (
-    COMPARED_NAMES,
-    RULE_NAMES,
-    UNWAITED_COUNTS,
-    has_to_be_told,
-    how_sure,
-    money,
-    rests_on,
-    rule_name,
-    rule_words,
-    said_size,
-    sentences,
-)
+from foresail.reports.renting import advice_words
 from foresail.reports.renting.page import (
     CloudPage,
     Column,
@@ -53,10 +41,10 @@ def advice_page(advice: Advice, prices: PriceCatalogue) -> CloudPage:
         situation=(
             f"{advice.source}: {count(advice.jobs, 'job')} over "
             f"{duration(advice.hours * 3600.0)}, on nodes {node.name} "
-            f"({said_size(advice.market, 1)}) and rented machines; prices {prices.name} of "
-            f"{prices.valid_on}."
+            f"({advice_words.said_size(advice.market, 1)}) and rented machines; "
+            f"prices {prices.name} of {prices.valid_on}."
         ),
-        sentences=sentences(advice, prices),
+        sentences=advice_words.sentences(advice, prices),
         parts=[
             compared_table(advice, prices),
             frontier_figure(advice, prices),
@@ -64,7 +52,7 @@ def advice_page(advice: Advice, prices: PriceCatalogue) -> CloudPage:
             sensitivity_table(advice, prices),
             candidates_table(advice, prices),
         ],
-        notes=rests_on(advice, prices),
+        notes=advice_words.rests_on(advice, prices),
     )
 
 
@@ -86,9 +74,9 @@ def compared_table(advice: Advice, prices: PriceCatalogue) -> NumbersTable:
         found,
         rows=[*found.rows, *rows],
         table=pl.DataFrame([*found.table.to_dicts(), *more], infer_schema_length=None),
-        note=" ".join(how_sure(advice, prices))
+        note=" ".join(advice_words.how_sure(advice, prices))
         + " Today: every job waits until there is room. No waiting, foreseen: reserved so that it "
-        f"{pays}; in hindsight: knowing all demand. {UNWAITED_COUNTS}",
+        f"{pays}; in hindsight: knowing all demand. {advice_words.UNWAITED_COUNTS}",
     )
 
 
@@ -100,7 +88,7 @@ def _compared(advice: Advice, currency: str) -> list[Column[Compared]]:
         return lambda each: getattr(each.certainty, name)[at] if sure else None
 
     return [
-        Column("what is chosen", "what", lambda each: COMPARED_NAMES[each.name]),
+        Column("what is chosen", "what", lambda each: advice_words.COMPARED_NAMES[each.name]),
         Column("nodes", "nodes", lambda each: float(each.tried.nodes), "{:,.0f}".format),
         Column("", "rule", lambda each: each.tried.rule.name),
         Column("", "waiting_seconds", lambda each: each.tried.rule.waiting_seconds),
@@ -181,7 +169,9 @@ def sensitivity_table(advice: Advice, prices: PriceCatalogue) -> NumbersTable:
         Column("if", "change", lambda each: each.change),
         Column("nodes", "nodes", lambda each: each.nodes, "{:,}".format),
         Column(
-            "rule", "", lambda each: RULE_NAMES[each.rule.name] if each.nodes else "all is rented"
+            "rule",
+            "",
+            lambda each: advice_words.RULE_NAMES[each.rule.name] if each.nodes else "all is rented",
         ),
         Column("", "rule", lambda each: each.rule.name),
         Column("", "waiting_seconds", lambda each: each.rule.waiting_seconds),
@@ -207,10 +197,10 @@ def candidates_table(advice: Advice, prices: PriceCatalogue) -> NumbersTable:
     best: dict[str, RuleResult] = {}
     for each in sorted(advice.tried, key=lambda tried: expected(tried).worth):
         if each.is_lasting:
-            best.setdefault(rule_name(each.rule), each)
+            best.setdefault(advice_words.rule_name(each.rule), each)
     columns: list[Column[RuleResult]] = [
-        Column("", "name", lambda each: rule_name(each.rule)),
-        Column("rule", "rule", lambda each: each.rule.name, RULE_NAMES.__getitem__),
+        Column("", "name", lambda each: advice_words.rule_name(each.rule)),
+        Column("rule", "rule", lambda each: each.rule.name, advice_words.RULE_NAMES.__getitem__),
         Column("", "waits", lambda each: each.rule.waits),
         Column("", "trials", lambda each: each.rule.trials),
         Column("nodes", "nodes", lambda each: each.nodes, "{:,}".format),
@@ -225,7 +215,11 @@ def candidates_table(advice: Advice, prices: PriceCatalogue) -> NumbersTable:
             duration,
         ),
         Column("with wait", "worth_per_month", lambda each: expected(each).worth, _whole),
-        Column("has to be known", "rests_on", lambda each: has_to_be_told(each.rule, advice)),
+        Column(
+            "has to be known",
+            "rests_on",
+            lambda each: advice_words.has_to_be_told(each.rule, advice),
+        ),
     ]
     return numbers_table(
         "candidates",
@@ -271,7 +265,7 @@ _POINT: Final = "solid", "star"
 def frontier_figure(advice: Advice, prices: PriceCatalogue) -> Figure:
     """Cost a month against mean wait, a line for each rule, with the advice and today."""
     names = list(dict.fromkeys(each.rule.name for each in advice.tried))
-    styles = named_styles([RULE_NAMES[name] for name in names])
+    styles = named_styles([advice_words.RULE_NAMES[name] for name in names])
     drawn = {style.drawn for style in styles}
     curves, findings = [], []
     for name, style in zip(names, styles, strict=True):
@@ -282,7 +276,7 @@ def frontier_figure(advice: Advice, prices: PriceCatalogue) -> Figure:
         best = min(points, key=lambda each: advice.weights.expected(each).worth)
         expected = advice.weights.expected(best)
         findings.append(
-            f"{style.label}: best {money(expected.cost, prices)} with "
+            f"{style.label}: best {advice_words.money(expected.cost, prices)} with "
             f"{count(best.nodes, 'node')} and a mean wait of "
             f"{duration(expected.mean_wait_seconds)}."
         )
@@ -404,8 +398,8 @@ def record(advice: Advice, prices: PriceCatalogue) -> dict[str, Any]:
                 "waits": rule.waits,
                 "wait_model": advice.wait_model,
                 "trials_on": rule.trials if rule.name == "speculative" else None,
-                "words": rule_words(rule),
-                "has_to_be_told": has_to_be_told(rule, advice),
+                "words": advice_words.rule_words(rule),
+                "has_to_be_told": advice_words.has_to_be_told(rule, advice),
             },
             "rent": "on demand" if advice.transient is None else "on demand or transient",
         },
@@ -458,7 +452,7 @@ def record(advice: Advice, prices: PriceCatalogue) -> dict[str, Any]:
             "prices_date": str(prices.valid_on),
             "wait_price_per_hour": advice.weights.wait_price_per_hour,
             "wait_price_stated": question.wait_price_per_hour is not None,
-            "words": rests_on(advice, prices),
+            "words": advice_words.rests_on(advice, prices),
         },
     }
 

@@ -12,19 +12,8 @@ import numpy as np
 import polars as pl
 
 from foresail.model.words import duration, number, percent
+from foresail.reports import document as html
 from foresail.reports.curve_figure import Axis, Curve, curve_figure
-from foresail.reports.document import (
-    as_html,
-    document,
-    footer,
-    key_of,
-    leading,
-    note,
-    numbers_section,
-    row,
-    section,
-    table,
-)
 from foresail.reports.figure import Figure, MissingFigure, write_page
 from foresail.reports.style import named_styles
 
@@ -170,23 +159,24 @@ def write_cloud_page(page: CloudPage, folder: Path, *, command: str | None = Non
 def as_document(page: CloudPage, command: str | None = None) -> str:
     """The page as text."""
     body = [
-        f"<header><h1>{as_html(page.title)}</h1>",
-        f"<p class='situation'>{as_html(page.situation)}</p>{leading(page.sentences)}</header>",
+        f"<header><h1>{html.as_html(page.title)}</h1>",
+        f"<p class='situation'>{html.as_html(page.situation)}</p>",
+        f"{html.leading(page.sentences)}</header>",
         "<main id='numbers'>",
         *(
             _table(part, command)
             if isinstance(part, NumbersTable)
-            else section(part, key_of(part), command)
+            else html.section(part, html.key_of(part), command)
             for part in page.parts
         ),
         "</main>",
-        footer(map(as_html, page.notes), command),
+        html.footer(map(html.as_html, page.notes), command),
     ]
     figures = [part for part in page.parts if isinstance(part, Figure)]
-    return document(page.title, "".join(body), figures)
+    return html.document(page.title, "".join(body), figures)
 
 
 def _table(part: NumbersTable, command: str | None) -> str:
-    rows = [row([as_html(text) for text in texts]) for texts in part.rows]
-    numbers = table(part.title, [as_html(text) for text in part.headings], rows)
-    return numbers_section(part.name, part.title, numbers + note(part.note), command)
+    rows = [html.row([html.as_html(text) for text in texts]) for texts in part.rows]
+    numbers = html.table(part.title, [html.as_html(text) for text in part.headings], rows)
+    return html.numbers_section(part.name, part.title, numbers + html.note(part.note), command)

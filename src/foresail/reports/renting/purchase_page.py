@@ -18,17 +18,10 @@ from foresail.cloud.purchasing.mix import MixReport
 from foresail.cloud.purchasing.offline_plan import COMMITTED
 from foresail.model.words import count, duration, listed, number, percent, signed
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.renting.page import (
-    CloudPage,
-    Column,
-    NumbersTable,
-    demand_figure,
-    field,
-    numbers_table,
-)
+from foresail.reports.renting import page
 
 
-def costs_table(answer: PurchaseAnswer) -> NumbersTable:
+def costs_table(answer: PurchaseAnswer) -> page.NumbersTable:
     """Tabulate what each way to buy costs."""
     report, share = answer.report, answer.expected_share
     cost = share * report.costs["cost"][0]
@@ -37,17 +30,17 @@ def costs_table(answer: PurchaseAnswer) -> NumbersTable:
     ways = [{**each, "low": None, "high": None} for each in report.costs.to_dicts()]
     ways.insert(-1, {"policy": advised, "cost": cost, "share": share, "low": low, "high": high})
     years = report.hours / HOURS_PER_YEAR
-    columns: list[Column[dict[str, Any]]] = [
-        field("way to buy", "policy"),
-        field(f"cost, {report.prices.currency}", "cost", _whole),
-        Column("a year", "", lambda each: each["cost"] / years, _whole),
-        field("of all on demand", "share", percent),
-        Column("90 % of futures", "", itemgetter("low", "high"), _between),
-        field("", "low"),
-        field("", "high"),
+    columns: list[page.Column[dict[str, Any]]] = [
+        page.field("way to buy", "policy"),
+        page.field(f"cost, {report.prices.currency}", "cost", _whole),
+        page.Column("a year", "", lambda each: each["cost"] / years, _whole),
+        page.field("of all on demand", "share", percent),
+        page.Column("90 % of futures", "", itemgetter("low", "high"), _between),
+        page.field("", "low"),
+        page.field("", "high"),
     ]
     ending = " What is committed may end after it, so that later years cost more."
-    return numbers_table(
+    return page.numbers_table(
         "costs",
         "What does each way to buy cost?",
         ways,
@@ -67,18 +60,18 @@ def _between(ends: tuple[float | None, float | None]) -> str:
     return "" if ends[0] is None else f"{percent(ends[0])} to {percent(ends[1])}"
 
 
-def advice_table(answer: PurchaseAnswer) -> NumbersTable:
+def advice_table(answer: PurchaseAnswer) -> page.NumbersTable:
     """Tabulate what to reserve now."""
     with_gpus, machines = answer.report.counted == "GPUs", answer.machines
     price, currency = "{:.4f}".format, answer.report.prices.currency
     gpus = "GPUs" if with_gpus else ""
-    columns: list[Column[ReservedMachines]] = [
-        Column("machine", "machine", lambda each: each.instance.name),
-        Column("count", "count", lambda each: each.count, "{:,}".format),
-        Column("for", "option", lambda each: each.option),
-        Column("cores", "cores", lambda each: each.instance.cores * each.count, number),
-        Column(gpus, "gpus", lambda each: each.instance.gpus * each.count, number),
-        Column(f"{currency} per hour", "price_per_hour", lambda each: each.per_hour, price),
+    columns: list[page.Column[ReservedMachines]] = [
+        page.Column("machine", "machine", lambda each: each.instance.name),
+        page.Column("count", "count", lambda each: each.count, "{:,}".format),
+        page.Column("for", "option", lambda each: each.option),
+        page.Column("cores", "cores", lambda each: each.instance.cores * each.count, number),
+        page.Column(gpus, "gpus", lambda each: each.instance.gpus * each.count, number),
+        page.Column(f"{currency} per hour", "price_per_hour", lambda each: each.per_hour, price),
     ]
     amounts = ", ".join(
         f"{number(units)} {resource} {option}"
@@ -94,7 +87,7 @@ def advice_table(answer: PurchaseAnswer) -> NumbersTable:
         for column in columns
         if column.heading and column.key not in ("machine", "option")
     ]
-    return numbers_table(
+    return page.numbers_table(
         "reserve",
         "What to reserve now",
         machines,
@@ -106,19 +99,19 @@ def advice_table(answer: PurchaseAnswer) -> NumbersTable:
     )
 
 
-def options_table(report: MixReport) -> NumbersTable:
+def options_table(report: MixReport) -> page.NumbersTable:
     """Tabulate which options the optimum uses."""
     unit = _counted_unit(report)
-    found = numbers_table(
+    found = page.numbers_table(
         "options",
         "Which options does the optimum use?",
         report.options.to_dicts(),
         [
-            field("option", "option"),
-            field(f"{unit} hours", "used_hours", _whole),
-            field("share", "share", percent),
-            field(f"idle {unit} hours", "idle_hours", _whole),
-            field(f"cost, {report.prices.currency}", "cost", _whole),
+            page.field("option", "option"),
+            page.field(f"{unit} hours", "used_hours", _whole),
+            page.field("share", "share", percent),
+            page.field(f"idle {unit} hours", "idle_hours", _whole),
+            page.field(f"cost, {report.prices.currency}", "cost", _whole),
         ],
         "Idle: reserved and not used. Costs are of all resources; those on demand include jobs "
         "that start again after a revocation.",
@@ -126,18 +119,20 @@ def options_table(report: MixReport) -> NumbersTable:
     return replace(found, table=report.options)
 
 
-def errors_table(report: MixReport) -> NumbersTable:
+def errors_table(report: MixReport) -> page.NumbersTable:
     """Tabulate what a wrong forecast costs."""
     optimum = report.share("optimum")
-    return numbers_table(
+    return page.numbers_table(
         "forecast-error",
         "What does it cost to reserve too little, or too much?",
         report.by_demand_error.to_dicts(),
         [
-            field("reserved", "error", _said_error),
-            field(f"cost, {report.prices.currency}", "cost", _whole),
-            field("of all on demand", "share", percent),
-            Column("above the optimum", "", lambda each: each["share"] / optimum - 1.0, _signed),
+            page.field("reserved", "error", _said_error),
+            page.field(f"cost, {report.prices.currency}", "cost", _whole),
+            page.field("of all on demand", "share", percent),
+            page.Column(
+                "above the optimum", "", lambda each: each["share"] / optimum - 1.0, _signed
+            ),
         ],
         "All of the optimum's commitments made smaller or larger by a share; the rest is rented.",
     )
@@ -151,19 +146,19 @@ def _said_error(error: float) -> str:
     return _signed(error) if error else "as planned"
 
 
-def purchase_page(answer: PurchaseAnswer) -> CloudPage:
+def purchase_page(answer: PurchaseAnswer) -> page.CloudPage:
     """The page about one answer."""
     report = answer.report
     sold = "without" if report.terms.transient is None else "with"
     held_as = "committed or reserved" if report.commitments else "reserved"
-    parts: list[NumbersTable | Figure | MissingFigure] = [
+    parts: list[page.NumbersTable | Figure | MissingFigure] = [
         costs_table(answer),
         advice_table(answer),
-        demand_figure(answer.use, report.counted, held_as),
+        page.demand_figure(answer.use, report.counted, held_as),
         options_table(report),
         errors_table(report),
     ]
-    return CloudPage(
+    return page.CloudPage(
         title="What to reserve, and what to rent?",
         situation=(
             f"{answer.log}: {count(report.jobs, 'job')} over {period(report.log_hours)} that never "

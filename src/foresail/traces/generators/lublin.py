@@ -171,22 +171,18 @@ class JobClass:
     """Distance of the knee between the two uniform stages below the largest size."""
     first_stage: float
     """Probability of the first uniform stage."""
-    short_shape: float
-    short_scale: float
-    long_shape: float
-    long_scale: float
-    """The two gamma distributions of the natural logarithm of runtime."""
-    short_slope: float
-    short_intercept: float
+    short: tuple[float, float]
+    long: tuple[float, float]
+    """Shape and scale of the two gamma distributions of the natural logarithm of runtime."""
+    short_share: tuple[float, float]
     """Probability of the short one: slope x processors + intercept, within [0, 1]."""
     gap_shape: float
     gap_scale: float
     """Gamma distribution of the natural logarithm of rush-hour gaps."""
     gap_stretch: float
     """Ratio of all hours' shape to the rush hours'."""
-    cycle_shape: float
-    cycle_scale: float
-    """Gamma distribution of arrivals over the half hours of the day."""
+    cycle: tuple[float, float]
+    """Shape and scale of the gamma distribution of arrivals over the half hours of the day."""
 
 
 COMBINED: Final = JobClass(
@@ -196,17 +192,13 @@ COMBINED: Final = JobClass(
     below_machine_log2=0.0,
     knee_log2=2.5,
     first_stage=0.86,
-    short_shape=4.2,
-    short_scale=0.94,
-    long_shape=312.0,
-    long_scale=0.03,
-    short_slope=-0.0054,
-    short_intercept=0.78,
+    short=(4.2, 0.94),
+    long=(312.0, 0.03),
+    short_share=(-0.0054, 0.78),
     gap_shape=10.2303,
     gap_scale=0.4871,
     gap_stretch=1.0225,
-    cycle_shape=8.1737,
-    cycle_scale=3.9631,
+    cycle=(8.1737, 3.9631),
 )
 """All jobs as one class."""
 
@@ -217,17 +209,13 @@ BATCH: Final = JobClass(
     below_machine_log2=0.0,
     knee_log2=2.0,
     first_stage=0.875,
-    short_shape=6.57,
-    short_scale=0.823,
-    long_shape=639.1,
-    long_scale=0.0156,
-    short_slope=-0.003,
-    short_intercept=0.6986,
+    short=(6.57, 0.823),
+    long=(639.1, 0.0156),
+    short_share=(-0.003, 0.6986),
     gap_shape=6.0415,
     gap_scale=0.8531,
     gap_stretch=1.0519,
-    cycle_shape=6.1271,
-    cycle_scale=5.2740,
+    cycle=(6.1271, 5.2740),
 )
 """Batch jobs, where interactive ones are a class of their own."""
 
@@ -238,17 +226,13 @@ INTERACTIVE: Final = JobClass(
     below_machine_log2=1.5,
     knee_log2=2.5,
     first_stage=0.705,
-    short_shape=3.8351,
-    short_scale=0.6605,
-    long_shape=7.073,
-    long_scale=0.6856,
-    short_slope=-0.0118,
-    short_intercept=0.9156,
+    short=(3.8351, 0.6605),
+    long=(7.073, 0.6856),
+    short_share=(-0.0118, 0.9156),
     gap_shape=6.5510,
     gap_scale=0.6621,
     gap_stretch=0.9797,
-    cycle_shape=8.9186,
-    cycle_scale=3.6680,
+    cycle=(8.9186, 3.6680),
 )
 """Interactive jobs."""
 
@@ -282,15 +266,16 @@ def draw_runtimes(kind: JobClass, sizes: Floats, random: np.random.Generator) ->
 
     Sizes are in processors; their shape (jobs,) is also that of the result.
     """
-    share = np.clip(kind.short_slope * sizes + kind.short_intercept, 0.0, 1.0)
+    slope, intercept = kind.short_share
+    share = np.clip(slope * sizes + intercept, 0.0, 1.0)
     logarithms = np.full(sizes.size, np.inf)
     again = np.arange(sizes.size)
     while again.size:
         short = random.random(again.size) <= share[again]
         logarithms[again] = np.where(
             short,
-            random.gamma(kind.short_shape, kind.short_scale, again.size),
-            random.gamma(kind.long_shape, kind.long_scale, again.size),
+            random.gamma(*kind.short, again.size),
+            random.gamma(*kind.long, again.size),
         )
         again = again[logarithms[again] > LOG_LONGEST_RUNTIME]
     runtimes: Floats = np.floor(np.exp(logarithms))
@@ -310,7 +295,7 @@ def draw_gap_points(kind: JobClass, jobs: int, random: np.random.Generator) -> F
 def cycle_points(kind: JobClass) -> Floats:
     """Points that have passed at each half hour of the day: shape (49,), from 0 to 48."""
     edges = [
-        _gamma_distribution(bucket - 0.5, kind.cycle_shape, kind.cycle_scale)
+        _gamma_distribution(bucket - 0.5, *kind.cycle)
         for bucket in range(FIRST_BUCKET, FIRST_BUCKET + BUCKETS + 1)
     ]
     weights = np.roll(np.diff(edges), FIRST_BUCKET - 1)

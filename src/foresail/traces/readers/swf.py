@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from foresail.kernels.compile import bare_kernel, part
 from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import InputError
-from foresail.model.registry import Example, register
+from foresail.model.registry import register
 from foresail.traces import schema
 from foresail.traces.reading import LINE, UNIX_TIMES_BEGIN, Notes, Sample
 from foresail.traces.source import LogFile
@@ -83,19 +83,6 @@ class SwfParameters:
     machines: Path | None = None
 
 
-_EXAMPLE: Final = """\
-; Version: 2.2
-; UnixStartTime: 820454400
-; TimeZoneString: Europe/Prague
-; MaxProcs: 8
-; Note: a small log
-;   of two days
-1 0 5 60 2 -1 -1 2 120 2048 1 3 1 -1 1 -1 -1 -1
-2 5 9 30.5 4 12.5 100 4 60 -1 0 4 1 2 1 1 1 10
-3 9 -1 -1 -1 -1 -1 1 60 409600 5 4 1 2 1 1 -1 -1 {node1} batch 1:ppn=2
-"""
-
-
 @register("reader", "swf", parameters=SwfParameters)
 class SwfReader:
     """Standard Workload Format, 18 fields a line (gzip, zstd or plain), extended fields kept.
@@ -112,14 +99,6 @@ class SwfReader:
 
     def __init__(self, parameters: SwfParameters) -> None:
         self._machines = parameters.machines
-
-    @staticmethod
-    def examples() -> tuple[Example, ...]:
-        """Small files of the layout."""
-        machines = "1\tzewura\t1\t80\t1.0\t529426432\n2\tmudrc\t4\t8\t1.0\t16777216\n"
-        alone = Example.of_text("log.swf", _EXAMPLE)
-        files = {**alone.files, "log.swf.machines": machines.encode()}
-        return (alone, Example(files, "log.swf"))
 
     def recognises(self, sample: Sample) -> bool:
         """Comments begin with a semicolon; the first other line has 18 fields, most numbers."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,19 +10,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from foresail.model.errors import InputError
-from foresail.model.registry import Example, register
-from foresail.traces import schema
-from foresail.traces.accounting import (
-    ELAPSED,
-    PER_TASK,
-    UNKNOWN_WORDS,
-    UNSET,
-    Folding,
-    of_one_task,
-    with_amounts,
-    with_array_tasks,
-    without_suspension,
-)
+from foresail.model.registry import register
+from foresail.traces import accounting, schema
 from foresail.traces.delimited import nearest, read_delimited
 from foresail.traces.parquet import parquet_of, require_possible_pages
 from foresail.traces.reading import LINE, UNIX_TIMES_BEGIN, Notes, Sample
@@ -69,31 +57,6 @@ class TableParameters:
     mapping: Path | None = None
 
 
-_EXAMPLE: Final = """\
-JobID,Submit,Start,End,Limit,Cores,State,JobName
-17,2024-03-01T10:00:00,2024-03-01T10:00:05,2024-03-01T11:00:05,90,4,COMPLETED,fit
-18,2024-03-01T10:02:00,2024-03-01T10:03:00,2024-03-01T10:04:00,5,1,TIMEOUT,"sort, all"
-"""
-_EXAMPLE_MAPPING: Final = """\
-[table]
-delimiter = ","
-null = ["NA"]
-processors = 64
-
-[columns]
-job_id = "JobID"
-submit_seconds = { column = "Submit", time = "%Y-%m-%dT%H:%M:%S", zone = "Europe/Paris" }
-runtime_seconds = { column = "End", since = "Start", time = "%Y-%m-%dT%H:%M:%S" }
-requested_seconds = { column = "Limit", unit = "minutes" }
-tasks = { column = "Cores" }
-cpus_per_task = { constant = 1 }
-status = { column = "State", values = { COMPLETED = "completed", TIMEOUT = "failed" } }
-
-[features]
-application = "JobName"
-"""
-
-
 @register("reader", "table", parameters=TableParameters)
 class TableReader:
     """Any CSV or Parquet table of jobs, by a file that maps its columns.
@@ -104,17 +67,6 @@ class TableReader:
 
     def __init__(self, parameters: TableParameters) -> None:
         self._mapping = _mapping_of(parameters.mapping)
-
-    @staticmethod
-    def examples() -> tuple[Example, ...]:
-        """Small files of the layout."""
-        table = io.BytesIO()
-        pl.read_csv(_EXAMPLE.encode()).write_parquet(table)
-        mapping = _EXAMPLE_MAPPING.encode()
-        text = {"jobs.csv": _EXAMPLE.encode(), "mapping.toml": mapping}
-        parquet = {"jobs.parquet": table.getvalue(), "mapping.toml": mapping}
-        options = {"mapping": "mapping.toml"}
-        return (Example(text, "jobs.csv", options), Example(parquet, "jobs.parquet", options))
 
     def recognises(self, sample: Sample) -> bool:
         """Any file, once a mapping is given; none without."""
@@ -128,10 +80,10 @@ class TableReader:
         notes.processors = mapping.table.processors
         is_parquet = Sample.read(notes.path).text.startswith(_PARQUET_MAGIC)
         chunks = _from_parquet if is_parquet else _from_text
-        first, folding = True, Folding(notes)
+        first, folding = True, accounting.Folding(notes)
         for chunk in chunks(notes, mapping):
             rows = _mapped(chunk, mapping, notes, header_lines=0 if is_parquet else 1)
-            jobs = with_array_tasks(folding.jobs(rows), notes)
+            jobs = accounting.with_array_tasks(folding.jobs(rows), notes)
             if first and jobs.height:
                 submit = jobs["submit_seconds"].median()
                 notes.unix_times = isinstance(submit, float) and submit >= UNIX_TIMES_BEGIN
@@ -153,7 +105,7 @@ def _mapping_of(path: Path | None) -> Mapping | None:
 
 def _from_text(notes: Notes, mapping: Mapping) -> Iterator[pl.DataFrame]:
     columns, layout = mapping.used, mapping.table
-    optional = [name for name in ELAPSED if name not in columns]
+    optional = [name for name in accounting.ELAPSED if name not in columns]
     for chunk in read_delimited(
         notes.source(),
         notes,
@@ -180,7 +132,9 @@ def _from_parquet(notes: Notes, mapping: Mapping) -> Iterator[pl.DataFrame]:
                 raise InputError(
                     "no such column", source=notes.path, field=name, expected=nearest(name, kinds)
                 )
-        read = dict.fromkeys((*mapping.used, *(name for name in ELAPSED if name in kinds)))
+        read = dict.fromkeys(
+            (*mapping.used, *(name for name in accounting.ELAPSED if name in kinds))
+        )
         lazy = pl.scan_parquet(notes.path).select(_plain(name, kinds[name]) for name in read)
         height = pl.scan_parquet(notes.path).select(pl.len()).collect().item()
         for start in range(0, height, _ROWS_AT_ONCE):
@@ -217,8 +171,8 @@ def _mapped(chunk: pl.DataFrame, mapping: Mapping, notes: Notes, header_lines: i
         table = _with_target(table, target, source, notes)
     table = _without_unended(_with_shape(table, mapping), mapping, notes)
     table = table.with_columns(
-        of_one_task(table, _target(name), name, *map(_target, _SHAPE))
-        for name in PER_TASK
+        accounting.of_one_task(table, _target(name), name, *map(_target, _SHAPE))
+        for name in accounting.PER_TASK
         if name in mapping.columns
     )
     made = [
@@ -248,7 +202,7 @@ def _with_target(
             text = text.replace_strict(source.values, default=None, return_dtype=pl.String)
         return table.with_columns(text)
     if table.schema[target] == pl.String and source.time is None:
-        table = with_amounts(table, target, name, source.column, source.factor)
+        table = accounting.with_amounts(table, target, name, source.column, source.factor)
     table = _as_numbers(table, target, source, notes, source.column)
     if source.since is not None:
         table = table.with_columns(pl.col(source.since).alias(_SINCE))
@@ -259,7 +213,7 @@ def _with_target(
             table = _second_reading(table, ends, _SINCE, source, notes)
         table = _difference(table, name, notes)
     elif "bytes" not in name:
-        table = _without(table, name, pl.col(target).is_in(UNSET), "unset", notes)
+        table = _without(table, name, pl.col(target).is_in(accounting.UNSET), "unset", notes)
     table = table.with_columns(pl.col(target) * source.factor)
     if not kind.is_integer():
         return table
@@ -305,7 +259,7 @@ def _difference(table: pl.DataFrame, name: str, notes: Notes) -> pl.DataFrame:
     table = _without(table, name, never, "time_zero", notes)
     table = table.with_columns(target - pl.col(_SINCE))
     if name == "runtime_seconds":
-        return without_suspension(table, _target(name), notes)
+        return accounting.without_suspension(table, _target(name), notes)
     if name == "recorded_wait_seconds":
         early = table[_target(name)].is_between(-_CLOCKS_APART_SECONDS, 0.0, closed="left")
         expected = "a start that is not before the submission"
@@ -374,7 +328,7 @@ def _as_numbers(
     table: pl.DataFrame, column: str, source: ColumnSource, notes: Notes, said: str
 ) -> pl.DataFrame:
     if table.schema[column] == pl.String:
-        known = ~pl.col(column).is_in(UNKNOWN_WORDS)
+        known = ~pl.col(column).is_in(accounting.UNKNOWN_WORDS)
         table = table.with_columns(pl.when(known).then(pl.col(column)).alias(column))
     if source.time is not None and table.schema[column] == pl.String:
         return unix_seconds(table, column, source.time, notes, source.zone, said)
