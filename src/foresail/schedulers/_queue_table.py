@@ -226,7 +226,6 @@ class QueueTable:
     def _replace(self, **tables: NDArray[Any]) -> None:
         """Go on with other tables in the place of these."""
         self._tables = self._tables._replace(**tables)
-        self._plan_numbers = self._tables.plan.reshape(-1).data
         self._change_rows, self._most_changes = self._tables.changes.data, len(self._tables.changes)
         self._places = Places(*self._tables).numbers
 
@@ -255,9 +254,7 @@ class QueueTable:
         count = queue.pass_over(now, self._soonest, free, self._changed, self._places)
         self._changed = 0
         starts = self._tables.starts[:count].tolist() if count else []
-        reserved, planned = {}, self._plan_numbers
-        for i in range(0, 2 * self._counts[queue.RESERVED], 2):
-            reserved[int(planned[i])] = planned[i + 1]
+        reserved = self._reserved() if self._counts[queue.RESERVED] else {}
         self._view = view if self._asking and not view.cluster.shared else None
         passed = Passed(starts, free, reserved)
         return passed if self._view is None else self._within_all(passed, (), _NO_SLOTS, plan)
@@ -308,12 +305,12 @@ class QueueTable:
         tables.starts[:started] = before.starts
         room = np.empty_like(tables.order)
         count = queue.pass_again(self._now, before.free, started, absent, room, self._places)
-        rows = tables.plan[: self._counts[queue.RESERVED]].tolist()
-        return Passed(
-            tables.starts[: started + count].tolist(),
-            before.free,
-            {int(slot): start for slot, start in rows},
-        )
+        return Passed(tables.starts[: started + count].tolist(), before.free, self._reserved())
+
+    def _reserved(self) -> dict[int, float]:
+        """Planned starts (seconds) by slot, as the last pass has them."""
+        slots, starts = self._tables.plan[: self._counts[queue.RESERVED]].T
+        return dict(zip(slots.astype(np.int64).tolist(), starts.tolist(), strict=True))
 
     def queue(self) -> list[int]:
         """Slots of all waiting jobs, in queue order."""
