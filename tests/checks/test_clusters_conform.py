@@ -67,9 +67,13 @@ def toy(monkeypatch):
     forget_what_was_found()
 
 
-@pytest.mark.parametrize("entry", list(entries("cluster")), ids=lambda entry: entry.name)
+@pytest.mark.parametrize(
+    "entry",
+    [each for each in entries("cluster") if each.name != "slurm"],
+    ids=lambda entry: entry.name,
+)
 def test_cluster_conforms(entry):
-    """Every registered cluster keeps every rule."""
+    """Every registered cluster that takes instructions keeps every rule."""
     check_cluster(entry)
 
 

@@ -213,7 +213,7 @@ def test_equal_jobs_start_in_order_of_submission():
     To those that plan by value a job submitted later is another one: it is worth more for longer.
     """
     workload = workload_of([(0, 3, 10, 20)] * 9 + [(5, 3, 10, 20)] * 4, PROCESSORS)
-    by_value = {"3sigma", "tetrisched", "distsched"}
+    by_value = {"3sigma", "tetrisched", "distsched", "external"}
     for entry in entries("scheduler"):
         if entry.name not in by_value:
             jobs = simulate(workload, parse_policy(f"{entry.name},requested")).jobs

@@ -157,6 +157,8 @@ def long_queue(make: Make) -> None:
 
 def runs_to_the_end(make: Make) -> None:
     """In a simulation every job that fits is run to its end, and nothing is refused."""
+    if make().starts_nothing:
+        return
     draw = random.Random(4)
     for conventions in (STANDARD, PREDICTSIM):
         rows = []

@@ -401,6 +401,8 @@ class Controller:
                 self._cancel(event)
             case news.HistoryOutcome():
                 self.predictor.observe(event.job, event.outcome)
+                if self.state.history is not None:
+                    self.state.history.earlier.append((event.job, event.outcome))
                 return False
             case news.Tick():
                 return self._has_news or not self.scheduler.ignores_time

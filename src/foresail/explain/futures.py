@@ -98,6 +98,8 @@ def _with_returns(outlook: Outlook, running_ends: Floats) -> tuple[Outlook, Floa
 
 def stand_in_words(outlook: Outlook) -> str | None:
     """Return why forecasts may be off: jobs do not start by the policy's own passes; or None."""
+    if outlook.is_external:
+        return None
     if not outlook.has_order:
         return "this policy plans by no order of a queue that could be carried on"
     reason = stand_in_reason(outlook)

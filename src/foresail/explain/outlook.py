@@ -178,6 +178,8 @@ class Outlook:
         Time from the instruction to start a job to its start, as it was of late.
     losses
         How often a cpu that ran something has been lost with it, per second.
+    is_external
+        Whether the cluster starts jobs itself: by their places, and by backfilling.
     """
 
     now: float
@@ -194,6 +196,7 @@ class Outlook:
     returns: tuple[Return, ...] = ()
     latency_seconds: float = 0.0
     losses: float = 0.0
+    is_external: bool = False
 
     @property
     def cpus(self) -> dict[str, float]:
@@ -267,6 +270,7 @@ def outlook_maker(
         came=came,
         latest=[] if state.history is None else state.history.past[-_LATEST:],
         returns=tuple(_returns(controller)),
+        is_external=scheduler.starts_nothing,
     ).outlook
 
 
@@ -350,6 +354,7 @@ class _Moment:
     latest: Sequence[EndedAttempt]
     """Attempts that have ended, the last ones."""
     returns: tuple[Return, ...]
+    is_external: bool
 
     def outlook(self) -> Outlook:
         """Return the outlook."""
@@ -371,6 +376,7 @@ class _Moment:
             returns=self.returns,
             latency_seconds=latency,
             losses=losses,
+            is_external=self.is_external,
         )
 
     def _waiting(self) -> list[PendingJob]:
@@ -512,7 +518,7 @@ class _PartitionOf:
     def __init__(self, cluster: Cluster) -> None:
         self._partitions, self._named = cluster.partitions, NamedPartitions(cluster)
         records = self._named.records.items()
-        self._are_apart = all(those == (name,) for name, those in records)
+        self._are_apart = all(len(those) == 1 for _, those in records)
 
     def __call__(self, job: Job) -> str | None:
         if not self._are_apart:
@@ -523,7 +529,8 @@ class _PartitionOf:
             )
         names: Sequence[str] = [each.name for each in self._partitions]
         if len(names) > 1:
-            asked = self._named.asked(job.partition) or names
+            records = self._named.records
+            asked = [records[name][0] for name in self._named.asked(job.partition)] or names
             fitting = {each.name for each in self._partitions if job.total.fits_in(each.total)}
             names = [name for name in asked if name in fitting or len(asked) == 1]
         return names[0] if len(names) == 1 else None

@@ -231,6 +231,7 @@ class StartForecaster:
         self._last_submitted: tuple[float, frozenset[str]] = -np.inf, frozenset()
         self._last_ended: EndedAttempt | None = None
         self._last_withdrawn = ""
+        self._earlier = 0
         self._lock = threading.Lock()
         self._predictors = Similar(SimilarParameters()), Calibrated(CalibratedParameters())
         self._factor = CommonFactor()
@@ -360,7 +361,13 @@ class StartForecaster:
         news.sort(key=lambda each: each[:2])
         gone = list(takewhile(self._last_withdrawn.__ne__, reversed(jobs.withdrawn)))
         self._last_withdrawn = gone[0] if gone else self._last_withdrawn
-        return [job if outcome is None else (job, outcome) for _, _, job, outcome in news] + gone
+        earlier = jobs.earlier[self._earlier :]
+        self._earlier = len(jobs.earlier)
+        return (
+            earlier
+            + [job if outcome is None else (job, outcome) for _, _, job, outcome in news]
+            + gone
+        )
 
     def _learn(self) -> None:
         """Learn what has happened."""

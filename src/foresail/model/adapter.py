@@ -51,6 +51,8 @@ class Capabilities:
         Jobs are submitted to the cluster itself, which reports them, by ids of its own.
     is_remote
         Its control plane is elsewhere: calls may take long, and each is made in a thread apart.
+    decides_itself
+        It starts its jobs itself, and takes no instructions.
     runs_commands
         The commands of jobs that people submit to Foresail are run.
     """
@@ -64,6 +66,7 @@ class Capabilities:
     keeps_queue: bool = False
     brings_jobs: bool = False
     is_remote: bool = False
+    decides_itself: bool = False
     runs_commands: bool = False
 
     def require(self, instruction: Instruction | Wish) -> None:
@@ -71,6 +74,8 @@ class Capabilities:
 
         Raises ``InputError`` if it does.
         """
+        if self.decides_itself:
+            raise InputError(f"job {instruction.job_id} is left to the cluster, which decides")
         match instruction:
             case Start(job_id, placement) if placement.tasks_by_node and not self.places:
                 raise InputError(

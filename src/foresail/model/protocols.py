@@ -181,6 +181,9 @@ class Scheduler:
     what of a job may start (``PendingJob.startable``). To any other scheduler such a job is shown,
     and started, as a whole."""
 
+    starts_nothing: bool = False
+    """Whether the cluster starts jobs itself, by their places in its queue and by backfilling."""
+
     places_by_options: bool = False
     """Whether jobs with options of their own (``Job.options``) run in these only."""
 

@@ -13,6 +13,9 @@ from foresail.model.errors import InputError
 CLUSTER_JOB_ID: Final = re.compile(r"[a-z][a-z0-9-]{0,31}:[A-Za-z0-9.+-]{1,200}(_[0-9]{1,9})?")
 """Id of a job that was submitted to a cluster itself: its name, and what it calls the job."""
 
+PLACE_IN_QUEUE: Final = "place in queue"
+"""Attribute of jobs that a cluster starts by itself: lower numbers go first."""
+
 LEFT_TO: Final = "the cluster: "
 """What stands before why, for people, where a cluster holds a job of which Foresail lets go."""
 

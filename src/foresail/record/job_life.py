@@ -255,7 +255,7 @@ class JobHistory:
 
     To be read by others: ``submitted`` (jobs in order), ``past`` (attempts in order of ending),
     ``ended`` (the last outcome of jobs that are done with; of one that ran in parts, that of the
-    whole), ``withdrawn`` (why a job will never run).
+    whole), ``withdrawn`` (why a job will never run), ``earlier`` (attempts of earlier runs).
     """
 
     def __init__(self) -> None:
@@ -263,6 +263,7 @@ class JobHistory:
         self.past: list[EndedAttempt] = []
         self.ended: dict[str, Outcome] = {}
         self.withdrawn: dict[str, str] = {}
+        self.earlier: list[tuple[Job, Outcome]] = []
 
     def forget(self, job_ids: Collection[str]) -> None:
         """Know nothing more of jobs that are done with."""

@@ -333,6 +333,7 @@ class RunFold:
             case HistoryOutcome(job=job, outcome=outcome):
                 self._recalled += 1
                 self._calls["recalled", self._recalled] = Observed(job, outcome)
+                self.history.earlier.append((job, outcome))
             case _:
                 self._state.apply(event, now)
 

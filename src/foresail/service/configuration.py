@@ -16,8 +16,12 @@ from foresail.model.registry import load_plugin
 from foresail.model.short_form import part_of
 
 DEFAULT_POLICY: Final = "foresail"
+OBSERVING_POLICY: Final = "external,similar"
+"""Policy of clusters that decide themselves, where none is named."""
+
 FALLBACK_POLICY: Final = "easy,recent,incremental"
-"""What decides where a policy fails or takes too long."""
+FALLBACK_OBSERVING: Final = "external,recent"
+"""What decides where a policy fails or takes too long; the latter where the cluster decides."""
 
 
 class _Section(BaseModel):
@@ -132,6 +136,27 @@ def read_configuration(path: Path | None) -> ServiceConfiguration:
         for plugin in configuration.plugins:
             load_plugin(path.parent / plugin)
         require_usable(configuration)
+    return configuration
+
+
+def fitted(configuration: ServiceConfiguration, *, decides_itself: bool) -> ServiceConfiguration:
+    """Return a configuration whose policy leaves to the cluster what that decides itself.
+
+    Raises ``InputError`` if another one was named.
+    """
+    is_named = "policy" in configuration.model_fields_set
+    if decides_itself and not is_named:
+        return configuration.model_copy(update={"policy": OBSERVING_POLICY})
+    scheduler = parse_policy(configuration.policy).scheduler.build()
+    if scheduler.starts_nothing is not decides_itself:
+        raise InputError(
+            f"does not fit the cluster {configuration.cluster}",
+            field="policy",
+            value=configuration.policy,
+            expected=f"{OBSERVING_POLICY}, for it starts its jobs itself"
+            if decides_itself
+            else "one that starts jobs",
+        )
     return configuration
 
 

@@ -34,8 +34,10 @@ from foresail.scenario.scenario import Scenario
 from foresail.service.api.app import application
 from foresail.service.api.callers import Condition, KnownDirectories, LimitsCache, ServiceParts
 from foresail.service.configuration import (
+    FALLBACK_OBSERVING,
     FALLBACK_POLICY,
     ServiceConfiguration,
+    fitted,
     read_configuration,
     require_usable,
 )
@@ -109,10 +111,13 @@ class RunningService:
         self, configuration: ServiceConfiguration, path: Path | None, say: Callable[[str], None]
     ) -> None:
         require_usable(configuration)
-        engine_of(scenario_of_service(configuration))
-        self._configuration = configuration
         plugin: ClusterPlugin = part_of("cluster", configuration.cluster).build()
         self._capabilities = plugin.capabilities
+        is_observed = plugin.capabilities.decides_itself
+        self._fallback = FALLBACK_OBSERVING if is_observed else FALLBACK_POLICY
+        configuration = self._fitted(configuration)
+        engine_of(scenario_of_service(configuration))
+        self._configuration = configuration
         self._path = path
         self._say = say
         self._folder = StateFolder(configuration.state.absolute())
@@ -253,7 +258,7 @@ class RunningService:
                     pause = _FIRST_PAUSE_SECONDS
                 pause = self._wait_for(error, pause)
             except Exception as error:
-                if self._configuration.policy == FALLBACK_POLICY:
+                if self._configuration.policy == self._fallback:
                     raise
                 _LOG.exception("the policy %s has failed", self._configuration.policy)
                 self._fall_back(f"has failed: {type(error).__name__}: {error}")
@@ -318,7 +323,7 @@ class RunningService:
         return min(_LONGEST_PAUSE_SECONDS, 2.0 * pause)
 
     def _too_slow(self, seconds: float) -> None:
-        if self._configuration.policy == FALLBACK_POLICY:
+        if self._configuration.policy == self._fallback:
             return
         budget = self._configuration.decision_seconds
         self._fall_back(f"has taken {seconds:.1f} s to decide, which may take {budget:g} s")
@@ -326,10 +331,10 @@ class RunningService:
 
     def _fall_back(self, why: str) -> None:
         """Let EASY decide from the next session on."""
-        remark = f"the policy {self._configuration.policy} {why}; {FALLBACK_POLICY} decides"
+        remark = f"the policy {self._configuration.policy} {why}; {self._fallback} decides"
         _LOG.error("%s", remark)
         self._remarks = (remark,)
-        self._next = self._configuration.model_copy(update={"policy": FALLBACK_POLICY})
+        self._next = self._configuration.model_copy(update={"policy": self._fallback})
 
     def _reload(self, policy: str | None) -> str:
         """Go over to a policy, or to that of the file; returns it.
@@ -337,14 +342,18 @@ class RunningService:
         Raises ``ForesailError`` if it cannot be used; all stays as it is.
         """
         if policy is None:
-            policy = read_configuration(self._path).policy
+            policy = self._fitted(read_configuration(self._path)).policy
         changed = self._configuration.model_copy(update={"policy": policy})
         require_usable(changed)
+        changed = self._fitted(changed)
         engine_of(scenario_of_service(changed))
         self._next = changed
         self._remarks = ()
         self._inbox.leave()
         return policy
+
+    def _fitted(self, configuration: ServiceConfiguration) -> ServiceConfiguration:
+        return fitted(configuration, decides_itself=self._capabilities.decides_itself)
 
     def _hang_up(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
         try:

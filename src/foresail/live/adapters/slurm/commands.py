@@ -11,6 +11,7 @@ import re
 import secrets
 import subprocess
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Final, NamedTuple
 
 from foresail.model.cluster import Resources
@@ -52,6 +53,17 @@ class QueueRow(NamedTuple):
     ReqNodes: str
     Dependency: str
     excluded: str
+
+
+class LifeRow(NamedTuple):
+    """Row of ``squeue`` of a job that waits, runs or ended not long ago: where it stands."""
+
+    JobArrayID: str
+    StateCompact: str
+    StartTime: str
+    EndTime: str
+    RestartCnt: str
+    NodeList: str
 
 
 class NodeRow(NamedTuple):
@@ -112,6 +124,14 @@ def read_queue() -> list[QueueRow]:
     return [QueueRow._make((*row, excluded.get(row[0], ""))) for row in rows]
 
 
+def read_lives() -> list[LifeRow]:
+    """Return all that wait, run, or ended not long ago; raises as ``output``."""
+    mark, names = f"x{secrets.token_hex(8)}", LifeRow._fields
+    asked = ",".join(f"{name}:0{mark}" for name in names)
+    said = output(["squeue", "-a", "-h", "-r", "-t", "all", "-O", asked])
+    return [*map(LifeRow._make, framed(said, mark, len(names)))]
+
+
 def read_nodes() -> list[NodeRow]:
     """Return all nodes, each once for each of its partitions; raises as ``output``."""
     mark, names = f"x{secrets.token_hex(8)}", NodeRow._fields
@@ -136,6 +156,23 @@ def framed(text: str, mark: str, fields: int) -> Iterator[tuple[str, ...]]:
         raise InputError("an output of Slurm that is not whole", value=rest[-60:])
     for begin in range(0, len(pieces), fields):
         yield (pieces[begin].removeprefix("\n"), *pieces[begin + 1 : begin + fields])
+
+
+def nodes_of(text: str) -> list[str]:
+    """Return the names in a list of nodes such as ``n[1-3,07],gpu``."""
+    names: list[str] = []
+    for word in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", text if text not in NOTHING else ""):
+        pieces = re.findall(r"\[[^\]]*\]|[^\[]+", word)
+        ways = [_numbers(each[1:-1]) if each.startswith("[") else [each] for each in pieces]
+        names += map("".join, product(*ways))
+    return names
+
+
+def _numbers(text: str) -> Iterator[str]:
+    for each in text.split(","):
+        first, _, last = each.partition("-")
+        if first.isdecimal() and (last or first).isdecimal():
+            yield from (f"{at:0{len(first)}}" for at in range(int(first), int(last or first) + 1))
 
 
 def moment(text: str) -> float | None:

@@ -1,0 +1,250 @@
+"""A Slurm cluster that is observed: what changes between looks is reported, once, in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foresail.live.adapters.slurm import look
+from foresail.live.adapters.slurm.cluster import SlurmAdapter
+from foresail.live.adapters.slurm.commands import (
+    AccountingRow,
+    LifeRow,
+    NodeRow,
+    QueueRow,
+    nodes_of,
+)
+from foresail.live.adapters.slurm.look import places
+from foresail.model.adapter import KnownJob
+from foresail.model.cluster import Placement
+from foresail.model.decision import Start
+from foresail.model.errors import InputError
+from foresail.model.event import (
+    Began,
+    Ended,
+    EndedBecause,
+    Event,
+    Held,
+    JobChanged,
+    NodeDown,
+    NodeResumed,
+    Released,
+    Submitted,
+)
+from foresail.service.configuration import ServiceConfiguration, fitted
+from test_slurm_reading import ENDED, JOB, NODE
+
+
+class FakeSlurm:
+    """Rows as commands would print them, to be changed between looks."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.queue: dict[str, QueueRow] = {}
+        self.lives: dict[str, LifeRow] = {}
+        self.nodes: list[NodeRow] = [NODE, NODE._replace(NodeList="n2")]
+        self.past: list[AccountingRow] = []
+        self.away = False
+        monkeypatch.setattr(look, "read_queue", lambda: [*self.queue.values()])
+        monkeypatch.setattr(look, "read_lives", lambda: [*self.lives.values()])
+        monkeypatch.setattr(look, "read_nodes", self._nodes)
+        monkeypatch.setattr(look, "read_accounting", lambda since: self.past)
+
+    def _nodes(self) -> list[NodeRow]:
+        if self.away:
+            raise InputError("Unable to contact slurm controller", source="sinfo")
+        return self.nodes
+
+    def put(self, name: str, state: str = "PD", restarts: int = 0, **row: str) -> None:
+        """Let a job wait, or run on both nodes since 150."""
+        start = "N/A" if state == "PD" else "150"
+        before = self.queue.get(name, JOB._replace(JobArrayID=name))
+        self.queue[name] = before._replace(StateCompact=state, StartTime=start, **row)
+        at = "" if state == "PD" else "n[1-2]"
+        self.lives[name] = LifeRow(name, state, start, "N/A", str(restarts), at)
+
+    def end(self, name: str, state: str = "CD", end: str = "180", at: str = "n[1-2]") -> None:
+        """Let a job be over."""
+        self.queue.pop(name, None)
+        start = "150" if at else end
+        self.lives[name] = LifeRow(name, state, start, end, "0", at)
+
+    def forget(self, name: str) -> None:
+        """Show it no more."""
+        self.queue.pop(name, None)
+        self.lives.pop(name, None)
+
+
+@pytest.fixture
+def slurm(monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
+    """A cluster of two nodes, with no jobs."""
+    return FakeSlurm(monkeypatch)
+
+
+def adapter(
+    tmp_path: Path, *known: KnownJob, now: float = 200.0
+) -> tuple[SlurmAdapter, list[Event]]:
+    """An adapter that has resumed, and what it has reported."""
+    made = SlurmAdapter(tmp_path / "seen")
+    return made, [*made.resume((), known, now)]
+
+
+def told(events: list[Event]) -> list[str]:
+    return [type(each).__name__ for each in events]
+
+
+def test_the_life_of_a_job(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.put("7")
+    made, events = adapter(tmp_path)
+    assert told(events) == ["Submitted"]
+    assert isinstance(events[0], Submitted)
+    job = events[0].job
+    assert (job.job_id, job.user, job.cpus, job.requested_seconds) == ("slurm:7", "ann", 2.0, 120.0)
+    slurm.put("7", TimeLimit="5:00")
+    (changed,) = made.reports(201.0)
+    assert isinstance(changed, JobChanged)
+    assert changed.job.requested_seconds == 300.0
+    assert made.reports(201.5) == ()
+    slurm.put("7", "R")
+    (began,) = made.reports(203.0)
+    placement = Placement((("main", 2),), (("n1", 1), ("n2", 1)))
+    assert began == Began(203.0, "slurm:7", 1, placement, 150.0, ours=False)
+    slurm.put("7", restarts=1)
+    slurm.past = [ENDED._replace(State="REQUEUED", Start="150", End="170")]
+    (back,) = made.reports(205.0)
+    assert isinstance(back, Ended)
+    assert (back.outcome.ended_because, back.outcome.end_seconds) == (EndedBecause.REVOKED, 170.0)
+    slurm.put("7", "R", restarts=1)
+    (again,) = made.reports(207.0)
+    assert isinstance(again, Began)
+    assert again.attempt == 2
+    slurm.end("7", "TO", "190")
+    (ended,) = made.reports(209.0)
+    assert isinstance(ended, Ended)
+    outcome = ended.outcome
+    assert (outcome.attempt, outcome.ended_because, outcome.end_seconds) == (2, "limit", 190.0)
+    assert [*made.reports(211.0)] == []
+    slurm.forget("7")
+    assert [*made.reports(213.0)] == []
+
+
+def test_jobs_that_come_and_go_between_looks(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made, _ = adapter(tmp_path)
+    made.reports(201.0)
+    slurm.end("7", "F", "201")
+    slurm.past = [ENDED._replace(Start="150", End="201", State="FAILED")]
+    events = [*made.reports(203.0)]
+    assert told(events) == ["Submitted", "Began", "Ended"]
+    slurm.put("8")
+    made.reports(205.0)
+    slurm.end("8", "CA", "205", at="")
+    assert told([*made.reports(207.0)]) == ["Cancelled"]
+    slurm.put("9", "R")
+    made.reports(209.0)
+    slurm.forget("9")
+    (ended,) = made.reports(211.0)
+    assert isinstance(ended, Ended)
+    assert "not known" in ended.outcome.reason
+
+
+def test_what_happened_while_nobody_looked(slurm: FakeSlurm, tmp_path: Path) -> None:
+    for name in "789":
+        slurm.put(name, "R" if name == "8" else "PD")
+    made, events = adapter(tmp_path)
+    jobs = {each.job.job_id: each.job for each in events if isinstance(each, Submitted)}
+    made.reports(201.0)
+    made.reports(203.0)  # so far all was reported
+    known = [KnownJob(job, int(name == "slurm:8"), name == "slurm:8") for name, job in jobs.items()]
+    for name in "79":
+        slurm.forget(name)
+    slurm.past = [
+        ENDED._replace(JobID="7", Start="202", End="210"),
+        ENDED._replace(JobID="10", Start="205", End="215"),
+        ENDED._replace(JobID="6", Start="100", End="190"),
+    ]
+    _, events = adapter(tmp_path, *known, now=250.0)
+    heard = [
+        (type(each).__name__, getattr(each, "job_id", "") or getattr(each, "outcome", each).job_id)
+        for each in events
+        if not isinstance(each, Submitted)
+    ]
+    assert sorted(heard, key=lambda each: each[1]) == [
+        *(("Began", "slurm:10"), ("Ended", "slurm:10"), ("Began", "slurm:7"), ("Ended", "slurm:7")),
+        *(("Began", "slurm:8"), ("Cancelled", "slurm:9")),
+    ]
+    assert [each.job.job_id for each in events if isinstance(each, Submitted)] == ["slurm:10"]
+
+
+def test_what_is_left_to_slurm_is_held_until_it_is_not(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.put("7", Reason="JobHeldUser")
+    made, events = adapter(tmp_path)
+    held = Held(200.0, "slurm:7", "the cluster: is kept back (JobHeldUser)")
+    assert events[1:] == [held]
+    slurm.put("7", Reason="Priority")
+    assert [each for each in made.reports(202.0) if not isinstance(each, JobChanged)] == [
+        Released(202.0, "slurm:7")
+    ]
+
+
+def test_nodes_that_come_are_drained_and_down(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made, _ = adapter(tmp_path)
+    drained = NODE._replace(StateComplete="idle+drain")
+    slurm.nodes = [drained, *slurm.nodes[1:], NODE._replace(NodeList="n3")]
+    assert told([*made.reports(202.0)]) == ["NodeAdded", "NodeDrained"]
+    slurm.nodes[0] = NODE._replace(StateComplete="down*")
+    assert [*made.reports(204.0)] == [NodeResumed(204.0, "n1"), NodeDown(204.0, "n1")]
+    assert adapter(tmp_path, now=206.0)[1] == [NodeDown(206.0, "n1")]
+    slurm.nodes[0] = drained
+    assert told([*made.reports(208.0)]) == ["NodeUp", "NodeDrained"]
+
+
+def test_away_is_no_fault_of_the_input(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made, _ = adapter(tmp_path)
+    slurm.away = True
+    with pytest.raises(ConnectionError, match="contact slurm controller"):
+        made.reports(202.0)
+    slurm.away = False
+    slurm.put("7")
+    assert told([*made.reports(203.0)]) == ["Submitted"]
+
+
+def test_nothing_is_started_and_no_policy_that_would() -> None:
+    with pytest.raises(InputError, match="left to the cluster"):
+        SlurmAdapter.capabilities.require(Start("7", Placement.whole("main", 1)))
+    observing = fitted(ServiceConfiguration(cluster="slurm"), decides_itself=True)
+    assert observing.policy == "external,similar"
+    assert fitted(observing, decides_itself=True) is observing
+    for policy, decides_itself in (("easy", True), ("external", False)):
+        with pytest.raises(InputError, match="does not fit"):
+            fitted(ServiceConfiguration(policy=policy), decides_itself=decides_itself)
+
+
+@given(
+    st.lists(st.integers(0, 30), unique=True, max_size=12),
+    st.dictionaries(st.integers(0, 30), st.integers(-3, 40).map(float), max_size=12),
+)
+def test_places_ascend_and_few_change(order: list[int], before: dict[int, float]) -> None:
+    names = [str(each) for each in order]
+    known = {str(each): before.get(each) for each in order}
+    found = places(names, known)
+    assert [*sorted(found, key=found.__getitem__)] == names
+    assert len({*found.values()}) == len(names)
+    values = [place for each in names if (place := known[each]) is not None]
+    longest = [1] * len(values)
+    for at, value in enumerate(values):
+        longest[at] = 1 + max((longest[k] for k in range(at) if values[k] < value), default=0)
+    kept = sum(found[each] == known[each] for each in names)
+    assert kept >= max(longest, default=0)
+
+
+def test_an_order_that_leaves_no_place_between_is_given_anew() -> None:
+    found = places(["a", "new", "b"], {"a": 1.0, "b": 1.0 + 1e-9})
+    assert found == {"a": 0.0, "new": 1.0, "b": 2.0}
+
+
+def test_lists_of_nodes() -> None:
+    assert nodes_of("n[1-3,07],gpu") == ["n1", "n2", "n3", "n07", "gpu"]
+    assert nodes_of("r[1-2]n[08-09]") == ["r1n08", "r1n09", "r2n08", "r2n09"]
+    assert nodes_of("") == nodes_of("(null)") == []
