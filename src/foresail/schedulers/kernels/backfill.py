@@ -377,6 +377,15 @@ def _goes_later(inputs: PassInputs, slot: int, held_first: float, cpus: float) -
     )
 
 
+@part
+def _cpus_of(inputs: PassInputs) -> float:
+    """Return how many cpus there are."""
+    cpus = inputs.free
+    for i in range(inputs.releases):
+        cpus += inputs.release[i, HELD]
+    return cpus
+
+
 @bare_step(PASS_STEP)
 def guarded_pass(inputs: PassInputs) -> int:
     """Start in queue order, boldly behind the first job that does not fit, if none is due.
@@ -399,7 +408,7 @@ def guarded_pass(inputs: PassInputs) -> int:
     count, place = 0, inputs.begin
     held_first, cpus, last = inputs.held_first, 0.0, inputs.waiting
     if place < inputs.first:
-        cpus = free + release[: inputs.releases, HELD].sum()
+        cpus = _cpus_of(inputs)
     moved, some_later, is_later = False, False, False
     while True:
         if place >= last or (free <= 0 and (due_head >= 0 or place >= inputs.first)):

@@ -429,8 +429,8 @@ def _note_settled(at: Replay, started: int) -> None:
     """Note whether a pass that has started so many leaves nothing to another one.
 
     One that makes a reservation at most, and lets nobody put it off, does not; a guarded one says
-    whether it has started what moves the planned start that others look at (1), or has let
-    one that is due go later (2).
+    whether it has started what moves the planned start that others look at (1), or has held up who
+    goes first later (2).
     """
     queue, counters, numbers = at.queue, at.queue.counters, at.queue.numbers
     guards = numbers[IS_GUARDED] != 0.0
