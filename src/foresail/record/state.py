@@ -521,7 +521,6 @@ class State:
             self._show(parts)
         slowdown = self._slowdowns.factor(pending.job, placement)
         estimate = slowdown * pending.planned_seconds
-        went_first = self.reference is not None and self.reference.started(job_id, now)
         running = RunningJob(
             pending.job,
             start_seconds,
@@ -537,7 +536,6 @@ class State:
             stage,
             tasks,
             ours,
-            went_first,
         )
         self.free.take(held, placement)
         if pending.job.conditions is not None:
@@ -545,6 +543,8 @@ class State:
         self._starts += 1
         self.running_roster.put(unit, running)
         self.estimates[unit] = estimate
+        if self.reference is not None:
+            self.reference.started(job_id, now)
         for dependent in self._dependencies.dependents.get(job_id, ()):
             if dependent in self.waiting_for:
                 self._settle_dependent(dependent, now)

@@ -58,9 +58,10 @@ class EasyReference:
                 self._work[pending.job.job_id] = work = _likely_work(pending)
                 part.work += work
 
-    def started(self, job_id: str, now: float) -> bool:
-        """An attempt of the job starts; returns whether it was due by then."""
-        return job_id in self._home and self._home[job_id].start(job_id, now)
+    def started(self, job_id: str, now: float) -> None:
+        """An attempt of the job starts."""
+        if job_id in self._home:
+            self._home[job_id].start(job_id, now)
 
     def requeued(self, job_id: str, now: float) -> None:
         """The attempt was stopped or lost, and the job waits again."""
@@ -174,12 +175,9 @@ class _PartitionReference:
         )
         return max(asked.cpus, min(share, 1.0) * total.cpus)
 
-    def start(self, job_id: str, now: float) -> bool:
-        """Note that a job runs from now on; returns whether it was due by then."""
-        tables.settle_before(self._at, now)
-        job = self._at.jobs[self._number_of[job_id]]
-        job[tables.STARTED] = now
-        return bool(job[tables.DUE_SECONDS] <= now)
+    def start(self, job_id: str, now: float) -> None:
+        """Note that a job runs from now on."""
+        self._at.jobs[self._number_of[job_id], tables.STARTED] = now
 
     def stop(self, job_id: str, now: float) -> None:
         """Note that a job runs no more, and waits again."""

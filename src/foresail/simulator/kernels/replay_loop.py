@@ -71,7 +71,6 @@ from foresail.schedulers.kernels.waiting_queue import (
     FRONT,
     GAPS,
     GONE,
-    HELD_FIRST,
     INFORMS,
     IS_GUARDED,
     KIND,
@@ -429,8 +428,7 @@ def _note_settled(at: Replay, started: int) -> None:
     """Note whether a pass that has started so many leaves nothing to another one.
 
     One that makes a reservation at most, and lets nobody put it off, does not; a guarded one says
-    whether it has started what moves the planned start that others look at (1), or has held up who
-    goes first later (2).
+    whether it has started what moves the planned start that others look at.
     """
     queue, counters, numbers = at.queue, at.queue.counters, at.queue.numbers
     guards = numbers[IS_GUARDED] != 0.0
@@ -438,7 +436,7 @@ def _note_settled(at: Replay, started: int) -> None:
         numbers[MOST_RESERVED] <= 1.0
         and numbers[SORT_MOVING] == 0.0
         and at.machine[EXPECTED_IS_FREE] == 0.0
-        and not (guards and numbers[int(numbers[PASS_PARAMETERS])] > (started == 0))
+        and not (guards and started > 0 and numbers[int(numbers[PASS_PARAMETERS])] != 0.0)
     )
     if guards and counters[SETTLED] != 0:
         counters[LAST_AGED] = counters[EVER_AGED]
@@ -528,7 +526,6 @@ def _pass(at: Replay, now: float) -> None:
         for i in range(count):
             slot = queue.starts[i]
             machine[FREE] -= jobs[slot, WIDTH]
-            queue.numbers[HELD_FIRST] += jobs[slot, WIDTH] * jobs[slot, AGED]
             _book_start(jobs, at.ends, queue.kinds, counters, slot, now)
             _tell(at, NOTE_START, slot, now, math.nan)
             if machine[FOLLOW_REFERENCE] != 0.0:
@@ -593,7 +590,6 @@ def _finish(at: Replay, now: float) -> None:
     slot = _free_what_ended(
         queue.jobs, queue.release, at.ends, queue.kinds, queue.counters, at.machine
     )
-    queue.numbers[HELD_FIRST] -= queue.jobs[slot, WIDTH] * queue.jobs[slot, AGED]
     _tell(at, OBSERVE, slot, now, queue.jobs[slot, RUNTIME])
     if at.machine[FOLLOW_REFERENCE] != 0.0:
         easy.note(at.reference, now, easy.LEAVES, slot)
