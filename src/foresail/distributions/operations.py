@@ -40,12 +40,7 @@ def bin_onto_nodes(values: Floats, masses: Floats, nodes: Floats) -> Floats:
 
 
 @bare_kernel
-def _add_atoms(
-    values: Floats,
-    masses: Floats,
-    nodes: Floats,
-    binned: Floats,
-) -> None:
+def _add_atoms(values: Floats, masses: Floats, nodes: Floats, binned: Floats) -> None:
     upper = 0
     for i in range(values.size):
         while upper < nodes.size - 1 and nodes[upper] < values[i]:

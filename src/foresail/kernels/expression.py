@@ -56,12 +56,7 @@ def summary_column(program: OrderProgram) -> int | None:
 
 @part
 def evaluate(
-    code: Floats,
-    stack: Floats,
-    spec: Floats,
-    summary: Floats,
-    now: float,
-    informed: float,
+    code: Floats, stack: Floats, spec: Floats, summary: Floats, now: float, informed: float
 ) -> float:
     """Value of a program for the job with these rows at time ``now``.
 
@@ -134,12 +129,7 @@ def _unary(code: int, value: float) -> float:
 
 @bare_kernel
 def value_of(
-    code: Floats,
-    stack: Floats,
-    spec: Floats,
-    summary: Floats,
-    now: float,
-    informed: float,
+    code: Floats, stack: Floats, spec: Floats, summary: Floats, now: float, informed: float
 ) -> float:
     """Evaluate like ``evaluate``, to be called from Python."""
     return evaluate(code, stack, spec, summary, now, informed)

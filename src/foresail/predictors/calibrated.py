@@ -109,12 +109,7 @@ def reach_past(limit: float, shares: Floats, belief: Floats) -> float:
 
 
 @part
-def overrun_shares(
-    everyone: Floats,
-    queue: Floats,
-    user: Floats,
-    shares: Floats,
-) -> None:
+def overrun_shares(everyone: Floats, queue: Floats, user: Floats, shares: Floats) -> None:
     """Fill shares of the bins for a user's jobs of a queue, from the counts of each class."""
     for k in range(OVERRUN_BINS):
         shares[k] = 0.0

@@ -75,12 +75,7 @@ def job_columns(members: int) -> int:
 
 
 @part
-def _write_weights(
-    anchor: int,
-    record: Floats,
-    prior: Floats,
-    weights: Floats,
-) -> None:
+def _write_weights(anchor: int, record: Floats, prior: Floats, weights: Floats) -> None:
     """Fill ``weights`` (summing to 1) at an anchor, from a record of regrets and prior weights."""
     members = weights.size
     at = 1 + anchor * (1 + 2 * members)

@@ -293,12 +293,7 @@ def _pieces(text: bytes, records: Records, good: Booleans, delimiter: str) -> li
 
 
 def _well_quoted(
-    pieces: list[bytes],
-    records: Records,
-    good: Booleans,
-    delimiter: str,
-    line: int,
-    notes: Notes,
+    pieces: list[bytes], records: Records, good: Booleans, delimiter: str, line: int, notes: Notes
 ) -> tuple[list[bytes], Booleans]:
     """The good records without those whose quotes do not match, which are dropped and counted."""
     fields = _fields(delimiter)

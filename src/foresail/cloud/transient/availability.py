@@ -58,11 +58,7 @@ def _add_groups(units: Integers, up: Floats, masses: Floats) -> None:
 
 
 def shortfall_after(
-    units: Integers,
-    counts: Integers,
-    up: Floats,
-    needed: int,
-    change: int,
+    units: Integers, counts: Integers, up: Floats, needed: int, change: int
 ) -> Floats:
     """Probability to have less than is needed once one type's machines were more, or fewer.
 
@@ -104,12 +100,7 @@ def shortfall_after(
 
 @bare_kernel
 def _fill_shortfalls(
-    held: Integers,
-    changed: Integers,
-    up: Floats,
-    before: Floats,
-    behind: Floats,
-    shorts: Floats,
+    held: Integers, changed: Integers, up: Floats, before: Floats, behind: Floats, shorts: Floats
 ) -> None:
     """Fill the odds to be short of what is needed after the change of each type that is held.
 

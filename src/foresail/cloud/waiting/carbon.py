@@ -36,11 +36,7 @@ def emitted_by(intensity: Floats, sums: Floats, steps: float) -> float:
 
 @unlocked_kernel
 def emitted_between(
-    intensity: Floats,
-    sums: Floats,
-    start: Floats,
-    end: Floats,
-    emitted: Floats,
+    intensity: Floats, sums: Floats, start: Floats, end: Floats, emitted: Floats
 ) -> None:
     """Fill in ``emitted``: intensity summed from each start to its end (in steps)."""
     for run in range(start.size):
@@ -49,12 +45,7 @@ def emitted_between(
 
 
 @part
-def mean_emission(
-    intensity: Floats,
-    sums: Floats,
-    start: float,
-    runtimes: Floats,
-) -> float:
+def mean_emission(intensity: Floats, sums: Floats, start: float, runtimes: Floats) -> float:
     """Emission of a run from ``start``, averaged over equally likely runtimes (all in steps)."""
     before = emitted_by(intensity, sums, start)
     total = 0.0

@@ -96,12 +96,7 @@ def atom_quantile(values: Floats, cumulative: Floats, level: float) -> float:
 
 
 @bare_kernel
-def summarise_atoms(
-    values: Floats,
-    probabilities: Floats,
-    cumulative: Floats,
-    row: Floats,
-) -> None:
+def summarise_atoms(values: Floats, probabilities: Floats, cumulative: Floats, row: Floats) -> None:
     """Fill a summary row for weighted atoms: ``values`` ascend, ``probabilities`` add up to 1."""
     row[PREDICTED] = atom_mean(values, probabilities)
     for i in range(_QUANTILES):

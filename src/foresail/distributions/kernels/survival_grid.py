@@ -92,11 +92,7 @@ def _smooth_survival(kind: int, parameters: Floats, value: float) -> float:
 
 @bare_kernel
 def survival_left(
-    kinds: Integers,
-    first_row: Integers,
-    rows: Floats,
-    elapsed: Floats,
-    left: Floats,
+    kinds: Integers, first_row: Integers, rows: Floats, elapsed: Floats, left: Floats
 ) -> None:
     """Fill ``left[i]`` with the probability of distribution ``i`` to exceed ``elapsed[i]``.
 
@@ -177,12 +173,7 @@ def _within(pieces: Floats, first: int, end: int, bound: float) -> float:
 
 
 @bare_kernel
-def fill_limited_means(
-    first_row: Integers,
-    rows: Floats,
-    bounds: Floats,
-    means: Floats,
-) -> None:
+def fill_limited_means(first_row: Integers, rows: Floats, bounds: Floats, means: Floats) -> None:
     """Fill ``means[i, j]`` with E[min(T_i, bounds[i, j])]; a negative bound is its own mean.
 
     The first two are the arrays of ``PackedDistributions`` without smooth kinds.
@@ -196,12 +187,7 @@ _HALVINGS: Final = 60
 
 
 @bare_kernel
-def fill_quantiles(
-    first_row: Integers,
-    rows: Floats,
-    levels: Floats,
-    values: Floats,
-) -> None:
+def fill_quantiles(first_row: Integers, rows: Floats, levels: Floats, values: Floats) -> None:
     """Fill ``values[i, j]`` with the quantile of distribution i at ``levels[i, j]``.
 
     The first two are the arrays of ``PackedDistributions`` without smooth kinds.

@@ -283,10 +283,7 @@ def _without_hole(holes: NDArray[np.int64], count: int, at: int) -> int:
 
 
 def pack_rows(
-    start: NDArray[np.float64],
-    end: NDArray[np.float64],
-    width: NDArray[np.int64],
-    processors: int,
+    start: NDArray[np.float64], end: NDArray[np.float64], width: NDArray[np.int64], processors: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Lay every job on processor rows: the lowest hole that holds it, else the lowest holes.
 

@@ -55,13 +55,7 @@ def absorb(model: Floats, other: Floats, codes: Floats) -> None:
 
 
 @bare_kernel
-def _absorb(
-    model: Floats,
-    other: Floats,
-    codes: Floats,
-    theirs: Floats,
-    both: Floats,
-) -> None:
+def _absorb(model: Floats, other: Floats, codes: Floats, theirs: Floats, both: Floats) -> None:
     """Absorb like above, with room for a row, and for what is in two rows."""
     width = theirs.size
     order = int(other[AT_ORDER])
@@ -88,12 +82,7 @@ def _absorb(
 
 
 @part
-def _translate(
-    feature: Floats,
-    row: Floats,
-    codes: Floats,
-    key: Floats,
-) -> None:
+def _translate(feature: Floats, row: Floats, codes: Floats, key: Floats) -> None:
     """The key of a row of the other table in the codes of this one."""
     for i in range(KEY_COLUMNS):
         key[i] = row[i]
@@ -103,12 +92,7 @@ def _translate(
 
 
 @part
-def _join(
-    model: Floats,
-    row: Floats,
-    theirs: Floats,
-    both: Floats,
-) -> None:
+def _join(model: Floats, row: Floats, theirs: Floats, both: Floats) -> None:
     """Add one feature-value's row to another."""
     begin = histogram_place(model)
     end = begin + histogram_size(model)
@@ -124,12 +108,7 @@ def _join(
 
 
 @part
-def _join_last_values(
-    model: Floats,
-    row: Floats,
-    theirs: Floats,
-    both: Floats,
-) -> None:
+def _join_last_values(model: Floats, row: Floats, theirs: Floats, both: Floats) -> None:
     """Hold the last values of both, and average them anew."""
     size = int(model[RECENT])
     own, held = int(row[HELD]), int(row[HELD]) + int(theirs[HELD])

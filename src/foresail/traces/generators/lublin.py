@@ -273,9 +273,7 @@ def draw_runtimes(kind: JobClass, sizes: Floats, random: np.random.Generator) ->
     while again.size:
         short = random.random(again.size) <= share[again]
         logarithms[again] = np.where(
-            short,
-            random.gamma(*kind.short, again.size),
-            random.gamma(*kind.long, again.size),
+            short, random.gamma(*kind.short, again.size), random.gamma(*kind.long, again.size)
         )
         again = again[logarithms[again] > LOG_LONGEST_RUNTIME]
     runtimes: Floats = np.floor(np.exp(logarithms))

@@ -133,10 +133,7 @@ def mean_up_to(quantiles: Floats, limit: float) -> float:
 
 @part
 def waiting_gain(
-    delay_costs: DelayCosts,
-    runtime_seconds: float,
-    waits: Floats,
-    patience_seconds: float,
+    delay_costs: DelayCosts, runtime_seconds: float, waits: Floats, patience_seconds: float
 ) -> float:
     """Money that a job is expected to save by waiting, up to its patience, instead of renting.
 
@@ -154,11 +151,7 @@ def waiting_gain(
 
 @bare_kernel
 def choose(
-    rules: WaitingRules,
-    delay_costs: DelayCosts,
-    fits: bool,
-    runtime_seconds: float,
-    waits: Floats,
+    rules: WaitingRules, delay_costs: DelayCosts, fits: bool, runtime_seconds: float, waits: Floats
 ) -> int:
     """Place of a job on arrival.
 
@@ -176,11 +169,7 @@ def choose(
 
 @bare_kernel
 def choose_again(
-    rules: WaitingRules,
-    delay_costs: DelayCosts,
-    fits: bool,
-    runtime_seconds: float,
-    waits: Floats,
+    rules: WaitingRules, delay_costs: DelayCosts, fits: bool, runtime_seconds: float, waits: Floats
 ) -> int:
     """Choose as ``choose``, for a job that turned out to be a long one when it was tried."""
     if rules.conserving == 1 and fits:

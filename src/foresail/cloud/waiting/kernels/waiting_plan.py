@@ -40,12 +40,7 @@ _TIME: Final = 0
 _JOB: Final = 1
 
 
-def empty_plan(
-    runtime: Floats,
-    cores: Integers,
-    memory: Floats,
-    gpus: Floats,
-) -> MachinePlan:
+def empty_plan(runtime: Floats, cores: Integers, memory: Floats, gpus: Floats) -> MachinePlan:
     """No job waits yet, and the machines with these cores, memory and gpus are idle."""
     count = runtime.size
     room = 2 * min(count, int(cores.sum())) + 4
@@ -74,11 +69,7 @@ def catch_up(now: float, shape: NDArray[np.int32], asked: Floats, plan: MachineP
 
 @part
 def start_behind(
-    own: Floats,
-    latest: float,
-    shape: NDArray[np.int32],
-    asked: Floats,
-    plan: MachinePlan,
+    own: Floats, latest: float, shape: NDArray[np.int32], asked: Floats, plan: MachinePlan
 ) -> float:
     """Start of a job that asks for ``own`` if it were the last in the queue.
 
@@ -118,11 +109,7 @@ def _holds_then(plan: MachinePlan, on: int, own: Floats) -> bool:
 
 @part
 def extend(
-    job: int,
-    leaving: float,
-    shape: NDArray[np.int32],
-    asked: Floats,
-    plan: MachinePlan,
+    job: int, leaving: float, shape: NDArray[np.int32], asked: Floats, plan: MachinePlan
 ) -> None:
     """Add a job that starts as soon as it can, or else leaves at ``leaving``."""
     if leaving < plan.until[0]:
