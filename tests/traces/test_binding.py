@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import polars as pl
 import pytest
 from typer.testing import CliRunner
@@ -9,6 +12,9 @@ from typer.testing import CliRunner
 from foresail.cli.main import app_of
 from foresail.control.policy import parse_policy
 from foresail.model.errors import InputError
+from foresail.scenario.engines import COMPILED_REPLAY, EVENT_ENGINE
+from foresail.scenario.running import run_scenario
+from foresail.scenario.scenario import Scenario
 from foresail.traces import schema
 from foresail.traces.filtering import FilterChoice, apply_filters
 from foresail.traces.folder import write_folder
@@ -95,6 +101,18 @@ def test_memory_that_is_not_counted_is_told_to_whoever_simulates(tmp_path):
     runner, words = CliRunner(), "4 of 4 jobs ask for memory, which is not counted: the log does"
     assert runner.invoke(app, [str(tmp_path / "unknown"), *arguments]).stderr.count(words) == 1
     assert "memory" not in runner.invoke(app, [str(tmp_path / "known"), *arguments]).stderr
+
+
+@pytest.mark.parametrize("policy", ["easy", "foresail", "conservative"])
+def test_what_is_not_counted_holds_up_nobody_in_the_event_engine_either(policy):
+    """Memory of which nobody knows how much there is."""
+    scenario = Scenario(made(memory=12 * GIB, nodes=False), parse_policy(policy))
+    starts = [
+        run_scenario(replace(scenario, engine=engine.name)).jobs["start_seconds"].to_list()
+        for engine in (COMPILED_REPLAY, EVENT_ENGINE)
+    ]
+    assert starts[0] == starts[1]
+    assert max(starts[1]) < math.inf
 
 
 @pytest.mark.parametrize("asked", [{"gpus": 2.0}, {"memory": 16 * GIB}], ids=["gpus", "memory"])

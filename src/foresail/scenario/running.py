@@ -103,7 +103,11 @@ def _carried_out(scenario: Scenario, watch: ProgressCallback | None) -> Schedule
 def _ready_for_events(scenario: Scenario) -> Scenario:
     """Return the scenario with requests of its own read, once the event engine can carry it out."""
     from foresail.simulator.truth import known_runtimes, real_runtimes
-    from foresail.traces.nodes import require_known_preferences, require_processors_bind
+    from foresail.traces.nodes import (
+        require_known_preferences,
+        require_processors_bind,
+        with_processors_alone,
+    )
 
     jobs = scenario.jobs
     if jobs.has_own_requests:
@@ -111,6 +115,7 @@ def _ready_for_events(scenario: Scenario) -> Scenario:
         scenario = replace(scenario, workload=jobs)
     if scenario.place == "processors":
         require_processors_bind(jobs)
+        scenario = replace(scenario, workload=with_processors_alone(jobs))
     if jobs.tasks is not None and scenario.policy.starts_tasks:
         known_runtimes(jobs)  # what is wider than the machine starts in parts
     else:

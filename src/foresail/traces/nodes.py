@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -229,6 +230,15 @@ def require_processors_bind(workload: Workload) -> None:
         if memory > cpus:
             many = int((shares["memory_bytes"] > shares["cpus"]).sum())
             _refuse(workload, many, "more memory than processors", "memory_bytes_per_task", "")
+
+
+def with_processors_alone(workload: Workload) -> Workload:
+    """Return the workload without what a pool of processors does not count: memory and gpus."""
+    tasks, none = workload.tasks, pl.lit(None, pl.Float64)
+    jobs = workload.jobs.with_columns(memory_bytes_per_task=none, gpus_per_task=none)
+    if tasks is not None:
+        tasks = tasks.with_columns(memory_bytes=none)
+    return replace(workload, jobs=jobs, tasks=tasks)
 
 
 def memory_left_out(workload: Workload) -> str | None:
