@@ -33,7 +33,8 @@ def _policies() -> None:
     from foresail.scenario.running import run_scenario
     from foresail.scenario.scenario import Scenario
 
-    texts = [entry.name for entry in entries("scheduler")]
+    starts_none = {"external"}
+    texts = [each.name for each in entries("scheduler") if each.name not in starts_none]
     texts += [f"easy,recent,{entry.name}" for entry in entries("correction")]
     texts += [
         "easy(reservations=2)",

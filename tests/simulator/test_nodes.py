@@ -341,7 +341,9 @@ def free_over_time(events, cluster):
     return least
 
 
-@pytest.mark.parametrize("scheduler", [entry.name for entry in entries("scheduler")])
+@pytest.mark.parametrize(
+    "scheduler", [entry.name for entry in entries("scheduler") if entry.name != "external"]
+)
 @pytest.mark.parametrize("cycle", [None, 20.0])
 def test_nodes_that_come_and_go_are_never_overfull_and_lose_no_job(scheduler, cycle):
     """Whatever the scheduler: every job completes, but those that are too wide for what is left.
