@@ -45,7 +45,7 @@ def emitted_between(
 
 
 @part
-def mean_emission(intensity: Floats, sums: Floats, start: float, runtimes: Floats) -> float:
+def _mean_emission(intensity: Floats, sums: Floats, start: float, runtimes: Floats) -> float:
     """Emission of a run from ``start``, averaged over equally likely runtimes (all in steps)."""
     before = emitted_by(intensity, sums, start)
     total = 0.0
@@ -72,7 +72,7 @@ def greenest_starts(
     """
     for job in range(submit.size):
         now, last = submit[job], submit[job] + patience[job]
-        best, best_start = mean_emission(intensity, sums, now, runtimes[job]), now
+        best, best_start = _mean_emission(intensity, sums, now, runtimes[job]), now
         # Emissions are differences of sums from time 0 on, and no more exact than those.
         slack = 1e-14 * abs(emitted_by(intensity, sums, last)) + 1e-12 * abs(best)
         for corner in range(-1, runtimes.shape[1]):
@@ -81,7 +81,7 @@ def greenest_starts(
             at = now
             while at < last:
                 at = min(max(edge - offset, now), last)
-                cost = mean_emission(intensity, sums, at, runtimes[job])
+                cost = _mean_emission(intensity, sums, at, runtimes[job])
                 cost += delay_value[job] * (at - now)
                 if cost < best - slack or (cost == best and at < best_start):
                     best, best_start = cost, at
