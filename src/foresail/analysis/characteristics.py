@@ -135,9 +135,9 @@ class Characteristic:
     studied: tuple[Verdict, Verdict, Verdict, Verdict]
     """The study's verdicts on its platforms, in the order of ``STUDIED``."""
     relation: Literal["at least", "at most", "more than"] = "at least"
-    """How the number must lie to the threshold for a yes."""
+    """Comparison of the number with the threshold that is a yes."""
     kind: Literal["share", "duration", "rate", "points"] = "share"
-    """How the number is said."""
+    """Words for the number."""
     local_only: bool = False
     """Whether hours must be those of the place."""
 

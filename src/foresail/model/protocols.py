@@ -182,7 +182,7 @@ class Scheduler:
     and started, as a whole."""
 
     starts_nothing: bool = False
-    """Whether the cluster starts jobs itself, by their places in its queue and by backfilling."""
+    """True where the cluster starts jobs itself, by their places in its queue, and backfills."""
 
     places_by_options: bool = False
     """Whether jobs with options of their own (``Job.options``) run in these only."""

@@ -21,7 +21,7 @@ OBSERVING_POLICY: Final = "external,similar"
 
 FALLBACK_POLICY: Final = "easy,recent,incremental"
 FALLBACK_OBSERVING: Final = "external,recent"
-"""What decides where a policy fails or takes too long; the latter where the cluster decides."""
+"""Policies that decide where one fails or is too slow; the latter where the cluster decides."""
 
 
 class _Section(BaseModel):

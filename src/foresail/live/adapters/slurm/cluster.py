@@ -41,6 +41,7 @@ from foresail.model.event import (
 )
 from foresail.model.job import Job
 from foresail.model.registry import NoParameters, register
+from foresail.model.whole_files import write_durably
 from foresail.model.words import LEFT_TO
 
 _PREFIX: Final = "slurm:"
@@ -142,7 +143,7 @@ class SlurmAdapter:
         if now < self.next_seconds:
             return ()
         begin = time.monotonic()
-        self._file.write_text(f"{self._last}")  # what was reported then is in the log by now
+        write_durably(self._file, f"{self._last}".encode())  # the log has what was reported then
         look = Look.taken(now, self._last)
         events = [*self._of_jobs(look, [*look.lives]), *self._of_nodes(look)]
         self._last = now

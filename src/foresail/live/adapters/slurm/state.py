@@ -60,7 +60,7 @@ class SlurmState:
     """All that wait and run, by id."""
     running: Mapping[str, Sequence[RunningJob]]
     waiting: Mapping[str, Sequence[PendingJob]]
-    """What waits, in the order in which Slurm tries it."""
+    """Jobs that wait, in the order in which Slurm tries them."""
     aside: Mapping[str, str]
     """Why nothing is foretold of some that wait, by id."""
     estimates: Mapping[str, float | None]
