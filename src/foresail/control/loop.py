@@ -13,20 +13,10 @@ from foresail.control import check
 from foresail.control.departures import Departures, earliest_begin
 from foresail.control.step_log import StepLog
 from foresail.control.waiting_reasons import WaitingReasons
+from foresail.model import decision as decisions
 from foresail.model import event as news
 from foresail.model.cluster import Cluster
 from foresail.model.containers import replaced
-from foresail.model.decision import (
-    Decision,
-    Instruction,
-    PlannedStart,
-    Preempt,
-    Reason,
-    Refusal,
-    TickAt,
-    WakeAt,
-    Withdraw,
-)
 from foresail.model.job import Job
 from foresail.model.protocols import Correction, Predictor, ReferenceSchedule, Scheduler
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation, RunningJob
@@ -97,7 +87,7 @@ class Controller:
         self.correction = correction
         self.conventions = conventions
         self.counters = Counters()
-        self.first_refusal: Refusal | None = None
+        self.first_refusal: decisions.Refusal | None = None
         self.reservations: dict[str, Reservation | Rejection] = {}
         """The answer to every job that has asked for a reservation, by id; to be read only."""
         self._learned_of: set[str | None] = set()
@@ -120,9 +110,9 @@ class Controller:
         self.now = 0.0
         """Time (seconds) of the last step."""
         self._departures: Departures | None = None
-        self._planned: Sequence[PlannedStart] = ()
-        self._head: PlannedStart | None = None
-        self._instructions: list[Instruction] = []
+        self._planned: Sequence[decisions.PlannedStart] = ()
+        self._head: decisions.PlannedStart | None = None
+        self._instructions: list[decisions.Instruction] = []
         self._ranks = _ENDS_FIRST if conventions.ties == "ends_first" else _SUBMISSIONS_FIRST
         self._frees_at_ends = conventions.free == "actual"
         self._passes_per_event = conventions.passes == "per_event"
@@ -278,7 +268,7 @@ class Controller:
             reference.started(job_id, other.now)
         return reference
 
-    def step(self, now: float, events: Iterable[news.Event]) -> list[Instruction]:
+    def step(self, now: float, events: Iterable[news.Event]) -> list[decisions.Instruction]:
         """Take the events of one instant and say what the cluster is to do about them.
 
         ``now`` is seconds from the workload's origin, never earlier than in the step before;
@@ -330,11 +320,11 @@ class Controller:
             return begin
         return min(begin, reference.next_seconds())
 
-    def reasons(self) -> dict[str, Reason]:
+    def reasons(self) -> dict[str, decisions.Reason]:
         """Return the reason why each pending job waits, by job id in order of arrival."""
         return self._reasons.of_all()
 
-    def reasons_of(self, job_ids: Iterable[str]) -> dict[str, Reason]:
+    def reasons_of(self, job_ids: Iterable[str]) -> dict[str, decisions.Reason]:
         """Return the reasons of some jobs, of those that wait, by job id; for few of many."""
         pending_job = self.state.pending_job
         return self._reasons.reasons([each for job_id in job_ids if (each := pending_job(job_id))])
@@ -485,7 +475,7 @@ class Controller:
     def _tell_reservation(self, job_id: str, answer: Reservation | Rejection) -> None:
         """Record the answer to a job's request, and be there when what is promised begins."""
         if isinstance(answer, Reservation):
-            self._instruct(TickAt(job_id, answer.start_seconds))
+            self._instruct(decisions.TickAt(job_id, answer.start_seconds))
         if self._log is not None:
             self._log.reservation_answered(job_id, answer)
 
@@ -568,10 +558,10 @@ class Controller:
         running = self.state.running[unit]
         if unit not in self.state.stopping and running.ours:
             self._instruct(
-                Preempt(running.job.job_id, running.attempt, running.stage, running.tasks)
+                decisions.Preempt(running.job.job_id, running.attempt, running.stage, running.tasks)
             )
 
-    def _instruct(self, instruction: Instruction) -> None:
+    def _instruct(self, instruction: decisions.Instruction) -> None:
         """Give an instruction from which nothing follows but what the state notes."""
         self.state.apply(instruction, self.now)
         self._instructions.append(instruction)
@@ -597,7 +587,7 @@ class Controller:
             self._release(each.job.job_id)
             self.predictor.withdrawn(each.job, self.now)
             self.state.note_withdrawn(each.job.job_id, because)
-            self._instructions.append(Withdraw(each.job.job_id, because))
+            self._instructions.append(decisions.Withdraw(each.job.job_id, because))
 
     def _correct(self, unit: news.Unit) -> None:
         """Correct an expired estimate until it is later than now.
@@ -631,7 +621,9 @@ class Controller:
         end = running.expected_end_seconds
         if end < math.inf:
             self.state.wakes[running.unit] = end
-            self._instructions.append(WakeAt(running.job.job_id, end, running.stage, running.tasks))
+            self._instructions.append(
+                decisions.WakeAt(running.job.job_id, end, running.stage, running.tasks)
+            )
 
     def _schedule(self) -> None:
         """One scheduling pass, if any job may start."""
@@ -682,7 +674,7 @@ class Controller:
         self._departures = departures if departures.are_known else None
         return departures
 
-    def _decide(self, visible: Visible, touched: Mapping[str, bool] | None) -> Decision:
+    def _decide(self, visible: Visible, touched: Mapping[str, bool] | None) -> decisions.Decision:
         """Ask the scheduler; what it said before need not be kept."""
         state, departures = self.state, self._departures
         free, running = visible
@@ -707,7 +699,7 @@ class Controller:
                 touched,
             )
         )
-        if not isinstance(decision, Decision):
+        if not isinstance(decision, decisions.Decision):
             raise check.no_decision(self.scheduler, decision, self.now)
         if departures is None:
             return decision
@@ -741,7 +733,7 @@ class Controller:
             self._leave_queue(withdraw.job_id)
             state.note_withdrawn(withdraw.job_id, withdraw.because)
 
-    def _note_plan(self, decision: Decision) -> bool:
+    def _note_plan(self, decision: decisions.Decision) -> bool:
         """Keep the plan and the reasons of a pass; whether the job planned first is delayed."""
         self._reasons.of_pass = decision.reasons
         planned = self._planned = decision.plan
@@ -755,6 +747,6 @@ class Controller:
         return True
 
 
-_NOTHING: Final = Decision()
-_NO_REASONS: Final[Mapping[str, Reason]] = MappingProxyType({})
+_NOTHING: Final = decisions.Decision()
+_NO_REASONS: Final[Mapping[str, decisions.Reason]] = MappingProxyType({})
 _NOTHING_LEAVES: Final[Mapping[str, float]] = MappingProxyType({})

@@ -8,16 +8,8 @@ from operator import attrgetter
 from typing import Any, Final
 
 from foresail.control.waiting_reasons import WaitingReasons
+from foresail.model import decision as decisions
 from foresail.model.containers import Followed, Listed, quickly_made, replaced
-from foresail.model.decision import (
-    AlikeReasons,
-    Decision,
-    Instruction,
-    Reason,
-    ReasonCode,
-    Refusal,
-    alike,
-)
 from foresail.model.distribution import Distribution
 from foresail.model.event import ClusterAvailable, ClusterUnavailable, Event
 from foresail.model.free_resources import FreeResources
@@ -37,7 +29,7 @@ from foresail.record.state import State
 class ToTell:
     """Reasons to be logged."""
 
-    columns: Sequence[AlikeReasons]
+    columns: Sequence[decisions.AlikeReasons]
     """Those that the scheduler says have changed."""
     job_ids: set[str] | None
     """Jobs whose others may have, too; they wait, or waited. None: any that wait."""
@@ -61,7 +53,7 @@ class ReasonsToTell:
         self._followed: list[Followed[PendingJob]] = [Followed() for _ in self._rosters]
         self._seen: list[Listed[PendingJob] | None] = [None for _ in self._rosters]
         self._mark: object = None
-        self._passes: list[Sequence[AlikeReasons]] | None = None
+        self._passes: list[Sequence[decisions.AlikeReasons]] | None = None
         self._tells_of: Callable[[str], bool] | None = None
         self._told_in_columns = False
 
@@ -69,13 +61,13 @@ class ReasonsToTell:
         """Something has changed that affects all jobs that may start."""
         self._passes = None
 
-    def take(self, reasons: Mapping[str, Reason]) -> None:
+    def take(self, reasons: Mapping[str, decisions.Reason]) -> None:
         """A pass has given these reasons."""
         changed_since = getattr(reasons, "changed_since", None)
         state = self._state
         if (state.down or state.drained) and not state.free.by_node():
             changed_since = None  # no scheduler says that no node is in use
-        changed: Sequence[AlikeReasons] | None = None
+        changed: Sequence[decisions.AlikeReasons] | None = None
         if changed_since is None:
             self._mark = self._tells_of = None
         else:
@@ -221,7 +213,7 @@ class StepLog:
 
     def decided(
         self,
-        decision: Decision,
+        decision: decisions.Decision,
         running: int,
         free: FreeResources,
         *,
@@ -269,7 +261,7 @@ class StepLog:
         """Log what the scheduler keeps of the pass."""
         self._log.append(records.Remembered(self._step, self._now, memory))
 
-    def refused(self, refusals: Iterable[Refusal]) -> None:
+    def refused(self, refusals: Iterable[decisions.Refusal]) -> None:
         """Log what of the decision does not reach the cluster."""
         for refusal in refusals:
             self._log.append(records.Refused(self._step, self._now, refusal))
@@ -279,7 +271,7 @@ class StepLog:
         for size in sizes:
             self._log.append(records.Sized(self._step, self._now, size))
 
-    def end(self, instructions: Iterable[Instruction]) -> None:
+    def end(self, instructions: Iterable[decisions.Instruction]) -> None:
         """The step is over; log which reasons differ in kind, or in the start they promise.
 
         Numbers are those of the pass that gave the reason: how many were ahead, before whom a job
@@ -287,14 +279,14 @@ class StepLog:
         the state (``explain.run_snapshot``), as the controller's answers have it.
         """
         to_tell = self._to_tell.changes()
-        for reasons in (*to_tell.columns, *alike(self._changed_reasons(to_tell))):
+        for reasons in (*to_tell.columns, *decisions.alike(self._changed_reasons(to_tell))):
             self._log.append(records.ReasonsChanged(self._step, self._now, reasons))
         for instruction in instructions:
             self._log.append(records.Instructed(self._step, self._now, instruction))
         self._log.commit()
         self._step += 1
 
-    def _changed_reasons(self, to_tell: ToTell) -> Mapping[str, Reason]:
+    def _changed_reasons(self, to_tell: ToTell) -> Mapping[str, decisions.Reason]:
         """Return reasons that columns lack: of jobs that came or changed, or were planned anew."""
         job_ids, in_columns, anew = to_tell.job_ids, to_tell.in_columns, to_tell.anew
         if job_ids is None:
@@ -308,7 +300,7 @@ class StepLog:
         compared = job_ids | planned | anew if planned or anew else job_ids
         reasons = self._reasons.reasons(self._pending(compared))
         for job_id in planned - job_ids - anew:
-            if job_id in reasons and reasons[job_id].code is not ReasonCode.RESERVED:
+            if job_id in reasons and reasons[job_id].code is not decisions.ReasonCode.RESERVED:
                 del reasons[job_id]  # the columns have it, and of others a plan says nothing
         others = (compared | in_columns) - reasons.keys()
         return self._changes.of_some_reasons(reasons, others, anew)

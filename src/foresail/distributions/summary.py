@@ -22,19 +22,10 @@ from foresail.distributions.kernels.summary import (
 )
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.quantiles import Quantiles
-from foresail.kernels.columns import (
-    BELIEF_COLUMNS,
-    BELIEF_LEVELS,
-    PREDICTED,
-    Q10,
-    QUANTILE_LEVELS,
-    SLOWDOWN_BOUND_SECONDS,
-    SUMMARY_COLUMNS,
-    URGENCY,
-)
+from foresail.kernels import columns
 from foresail.model.distribution import Distribution, Floats
 
-_BELIEF_LEVELS: Final = np.array(BELIEF_LEVELS)
+_BELIEF_LEVELS: Final = np.array(columns.BELIEF_LEVELS)
 
 
 def summarise(distribution: Distribution) -> Floats:
@@ -45,7 +36,7 @@ def summarise(distribution: Distribution) -> Floats:
     numpy.ndarray
         Shape (SUMMARY_COLUMNS,); seconds, urgency per second.
     """
-    row = np.empty(SUMMARY_COLUMNS)
+    row = np.empty(columns.SUMMARY_COLUMNS)
     match distribution:
         case Point():
             summarise_point(float(distribution.value), row)
@@ -76,12 +67,12 @@ def belief_row(distribution: Distribution) -> Floats:
         of a log-normal it is what keeps the mean right where a row is read as linear.
     """
     if isinstance(distribution, LogNormal):
-        row = np.empty(BELIEF_COLUMNS)
+        row = np.empty(columns.BELIEF_COLUMNS)
         told = distribution.mu, distribution.sigma, distribution.cap, distribution.elapsed
         fill_log_normal_belief(*told, row)
         return row
     if isinstance(distribution, Quantiles):
-        return np.interp(BELIEF_LEVELS, distribution.levels, distribution.values)
+        return np.interp(columns.BELIEF_LEVELS, distribution.levels, distribution.values)
     return quantiles_at(distribution, _BELIEF_LEVELS)
 
 
@@ -94,7 +85,9 @@ def quantiles_at(distribution: Distribution, levels: Floats) -> Floats:
 
 
 def _summarise_any(distribution: Distribution, row: Floats) -> None:
-    row[PREDICTED] = distribution.mean()
-    for i, level in enumerate(QUANTILE_LEVELS):
-        row[Q10 + i] = distribution.quantile(level)
-    row[URGENCY] = distribution.expectation(lambda t: 1.0 / np.maximum(t, SLOWDOWN_BOUND_SECONDS))
+    row[columns.PREDICTED] = distribution.mean()
+    for i, level in enumerate(columns.QUANTILE_LEVELS):
+        row[columns.Q10 + i] = distribution.quantile(level)
+    row[columns.URGENCY] = distribution.expectation(
+        lambda t: 1.0 / np.maximum(t, columns.SLOWDOWN_BOUND_SECONDS)
+    )

@@ -13,21 +13,10 @@ from foresail.model.errors import InputError
 from foresail.model.event import EndedBecause
 from foresail.model.job import Job
 from foresail.model.view import PendingJob, RunningJob
+from foresail.record import records as logged
 from foresail.record.job_life import EndedAttempt, ImpossibleTransition
 from foresail.record.log_text import LogClock
 from foresail.record.plans import PlanFold
-from foresail.record.records import (
-    Decided,
-    EventTaken,
-    Instructed,
-    Manifest,
-    PolicyChanged,
-    Predicted,
-    ReasonsChanged,
-    Record,
-    Solved,
-    about,
-)
 from foresail.record.run_fold import RunFold, misfit
 
 
@@ -81,7 +70,7 @@ class RunSnapshot:
     """Whether nothing new is started."""
     idle_cpus: float
     """Cpus of nodes that are up which no job holds."""
-    solved: Solved | None
+    solved: logged.Solved | None
     """Report of the solver on the last plan; None where nothing was solved."""
 
     @property
@@ -99,7 +88,7 @@ class RunExtent:
     busiest_seconds: float
 
 
-def extent_of(records: Iterable[Record], source: object = None) -> RunExtent:
+def extent_of(records: Iterable[logged.Record], source: object = None) -> RunExtent:
     """Return the length of a run, and its busiest moment: most jobs planned, else waiting.
 
     Raises ``InputError`` if the log has no scheduling pass: nothing was ever planned or started.
@@ -111,7 +100,7 @@ def extent_of(records: Iterable[Record], source: object = None) -> RunExtent:
         clock.see(record)
         plan.take(record)
         end = max(getattr(record, "time", clock.zero), clock.zero if end is None else end)
-        if isinstance(record, Decided):
+        if isinstance(record, logged.Decided):
             left = record.pending - len(record.starts)
             found = (len(plan.starts), left, record.running)
             if found > most:
@@ -125,7 +114,7 @@ def extent_of(records: Iterable[Record], source: object = None) -> RunExtent:
     return RunExtent(clock.zero, end, busiest)
 
 
-def snapshot_of(records: Iterable[Record], now: float) -> RunSnapshot:
+def snapshot_of(records: Iterable[logged.Record], now: float) -> RunSnapshot:
     """The state of a run at a time (seconds on the log's clock), steps at that very time included.
 
     A log that has been continued begins anew with each manifest.
@@ -157,22 +146,24 @@ class LogFold:
         self._reasons: dict[str, tuple[Reason, float]] = {}
         self._down: dict[str, float] = {}
         self._drained: dict[str, float] = {}
-        self._solved: Solved | None = None
+        self._solved: logged.Solved | None = None
 
-    def follow(self, record: Record) -> None:
+    def follow(self, record: logged.Record) -> None:
         """Take the next record; raises ``InputError`` if it speaks of a job in another state."""
         match record:
-            case Manifest(policy=policy):
+            case logged.Manifest(policy=policy):
                 self._begin(policy)
-            case PolicyChanged(policy=policy):
+            case logged.PolicyChanged(policy=policy):
                 self._policy = policy
-            case EventTaken(time=now, event=event):
+            case logged.EventTaken(time=now, event=event):
                 self._happen(event, now)
-            case ReasonsChanged(reasons=reasons, time=since):
+            case logged.ReasonsChanged(reasons=reasons, time=since):
                 self._reasons |= {job_id: (reason, since) for job_id, reason in reasons.items()}
-            case Instructed(instruction=Start(job_id=job_id, stage="") | Withdraw(job_id=job_id)):
+            case logged.Instructed(
+                instruction=Start(job_id=job_id, stage="") | Withdraw(job_id=job_id)
+            ):
                 self._reasons.pop(job_id, None)
-            case Solved():
+            case logged.Solved():
                 self._solved = record
         try:
             self._run.take(record)
@@ -272,7 +263,7 @@ class ReasonShare:
     jobs: int
 
 
-def waits_by_reason(records: Iterable[Record]) -> tuple[ReasonShare, ...]:
+def waits_by_reason(records: Iterable[logged.Record]) -> tuple[ReasonShare, ...]:
     """Waiting time by reason, the longest first.
 
     Every second that a job waits, from its submission (or from when it is requeued) to
@@ -300,17 +291,17 @@ class _Waits:
     unseen: dict[str, ReasonCode | None] = field(default_factory=dict)
     now: float = 0.0
 
-    def take(self, record: Record) -> None:
+    def take(self, record: logged.Record) -> None:
         self.now = getattr(record, "time", self.now)
         self.run.take(record)
         match record:
-            case Manifest():
+            case logged.Manifest():
                 self.end()
-            case EventTaken() | Instructed() | Predicted():
-                self._look_at(about(record))
-            case Decided():
+            case logged.EventTaken() | logged.Instructed() | logged.Predicted():
+                self._look_at(logged.about(record))
+            case logged.Decided():
                 self._see()
-            case ReasonsChanged(reasons=reasons):
+            case logged.ReasonsChanged(reasons=reasons):
                 for job_id in self.waiting.keys() & reasons.job_ids:
                     self._hear(job_id, reasons.code)
 

@@ -18,24 +18,10 @@ from foresail.model.decision import Instruction, Preempt, Reason, ReasonCode, St
 from foresail.model.free_resources import Slowdowns
 from foresail.model.job import Job
 from foresail.model.words import by_whom, duration
+from foresail.record import records as logged
 from foresail.record.beliefs import belief_of
 from foresail.record.job_life import ImpossibleTransition, JobState
 from foresail.record.log_text import LogClock
-from foresail.record.records import (
-    NODES,
-    Corrected,
-    Decided,
-    EventTaken,
-    Instructed,
-    Manifest,
-    Predicted,
-    ReasonsChanged,
-    Record,
-    Refused,
-    ReservationAnswered,
-    Sized,
-    about,
-)
 from foresail.record.run_fold import RunFold, misfit
 from foresail.record.state import State
 
@@ -83,7 +69,7 @@ class Story:
         )
 
 
-def story(records: Iterable[Record], job_id: str, *, knows_others: bool = True) -> Story:
+def story(records: Iterable[logged.Record], job_id: str, *, knows_others: bool = True) -> Story:
     """Everything a log says about one job.
 
     All records from its first to its last, or (``knows_others`` is false) those that are about it;
@@ -125,7 +111,7 @@ class _Teller:
         """Unix time of the run's start, where the log knows it."""
         return self._clock.start_unix_seconds
 
-    def lines(self, record: Record) -> Iterator[StoryLine]:
+    def lines(self, record: logged.Record) -> Iterator[StoryLine]:
         """Yield what the record says about the job, after all those before it.
 
         Raises ``InputError`` if it speaks of a job in a state that the job is not in.
@@ -141,24 +127,26 @@ class _Teller:
             yield from self.last_lines()
             yield self._line(getattr(record, "time", self._clock.zero), sentence)
 
-    def _take(self, record: Record) -> None:
+    def _take(self, record: logged.Record) -> None:
         """Lead on the life of the job, as if there were no others that it waits for."""
         match record:
-            case Manifest():
+            case logged.Manifest():
                 self._job, self._starts = None, Counter()
-            case EventTaken(event=events.Submitted(job=job) as event) if job.job_id == self._job_id:
+            case logged.EventTaken(event=events.Submitted(job=job) as event) if (
+                job.job_id == self._job_id
+            ):
                 self._job, self._waits_since = job, event.time
                 alone = replace(job, after=(), conditions=None)
                 record = replace(record, event=events.Submitted(event.time, alone))
-            case _ if about(record) not in (self._job_id, NODES):
+            case _ if logged.about(record) not in (self._job_id, logged.NODES):
                 return
         waited = self._state.pending_job(self._job_id)
         self._run.take(record)
         match record:
-            case EventTaken(event=events.Ended(time=time)):
+            case logged.EventTaken(event=events.Ended(time=time)):
                 if not waited and self._state.pending_job(self._job_id):
                     self._waits_since = time
-            case Instructed(instruction=Start() as start):
+            case logged.Instructed(instruction=Start() as start):
                 self._starts[events.unit_of(start)] += 1
 
     @property
@@ -190,30 +178,30 @@ class _Teller:
         since = time - self._clock.zero
         return StoryLine(since, story_words.elapsed(since), sentence)
 
-    def _sentence(self, record: Record) -> str | None:
+    def _sentence(self, record: logged.Record) -> str | None:
         match record:
-            case EventTaken(event=event):
+            case logged.EventTaken(event=event):
                 self._replanning.happened(event)
                 return self._of_event(event)
-            case Instructed(time=now, instruction=instruction):
+            case logged.Instructed(time=now, instruction=instruction):
                 return self._of_instruction(instruction, now)
-            case Decided(time=now):
+            case logged.Decided(time=now):
                 if self._waits_for_pass:
                     self._waits_for_pass, self._passed_seconds = False, now
                 self._is_asked = True
                 return self._replanning.sentence(record)
-            case Refused(refusal=refusal) if refusal.job_id == self._job_id:
+            case logged.Refused(refusal=refusal) if refusal.job_id == self._job_id:
                 return f"The scheduler's wish was refused: {refusal.sentence}."
-            case Predicted(job_id=self._job_id):
+            case logged.Predicted(job_id=self._job_id):
                 return self._of_belief(record)
-            case ReservationAnswered(job_id=self._job_id, answer=answer):
+            case logged.ReservationAnswered(job_id=self._job_id, answer=answer):
                 return story_words.answer_words(answer, record.time)
-            case ReasonsChanged(reasons=reasons, time=now):
+            case logged.ReasonsChanged(reasons=reasons, time=now):
                 reason = reasons.reason(self._job_id)
                 return None if reason is None else self._of_reason(reason, now)
-            case Corrected():
+            case logged.Corrected():
                 return self._of_correction(record)
-            case Sized(size=size) if size.job_id == self._job_id:
+            case logged.Sized(size=size) if size.job_id == self._job_id:
                 return self._tasks.sized(size)
         return None
 
@@ -229,7 +217,7 @@ class _Teller:
             return f"Pending: {NOT_ASKED}."
         return f"Pending: {reason_words(reason, now)}."
 
-    def _of_belief(self, record: Predicted) -> str | None:
+    def _of_belief(self, record: logged.Predicted) -> str | None:
         """Return the belief; later only if that is quite another one."""
         if self._told_mean is None:
             self._told_mean = record.mean_seconds
@@ -239,7 +227,7 @@ class _Teller:
         self._told_mean = record.mean_seconds
         return f"Meanwhile something else is believed. {story_words.prediction_words(record)}"
 
-    def _if_started(self, record: Predicted) -> str:
+    def _if_started(self, record: logged.Predicted) -> str:
         chance = chance_of_start(self._known, belief_of(record), record.time)
         if chance is None:
             return ""
@@ -247,7 +235,7 @@ class _Teller:
             f" Started at once, it would meet its deadline with {100 * chance:.0f} % probability."
         )
 
-    def _of_correction(self, record: Corrected) -> str | None:
+    def _of_correction(self, record: logged.Corrected) -> str | None:
         self._replanning.outlived(record.job_id)
         if record.job_id != self._job_id or self._tasks.is_one_of_many(record):
             return None

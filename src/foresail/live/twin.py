@@ -13,15 +13,7 @@ from typing import TypeAlias
 from foresail.control.loop import Controller
 from foresail.model.decision import Instruction
 from foresail.model.event import Event
-from foresail.record.records import (
-    Drained,
-    EventTaken,
-    Instructed,
-    Manifest,
-    PolicyChanged,
-    Record,
-    Reopened,
-)
+from foresail.record import records as logged
 from foresail.record.run_fold import folded
 
 
@@ -40,7 +32,7 @@ class Difference:
 
 
 def differences(
-    records: Iterable[Record], build: Callable[[Manifest], Controller]
+    records: Iterable[logged.Record], build: Callable[[logged.Manifest], Controller]
 ) -> Iterator[Difference]:
     """Repeat a log and compare; an empty result means that every decision was made again.
 
@@ -75,39 +67,39 @@ class _Step:
     """A step: what happened before it, the events it took, and what was instructed."""
 
     time: float = 0.0
-    changed: tuple[Sequence[Record], Manifest] | None = None
+    changed: tuple[Sequence[logged.Record], logged.Manifest] | None = None
     drained: bool = False
     reopened: bool = False
     events: list[Event] = field(default_factory=list)
     instructions: list[Instruction] = field(default_factory=list)
 
 
-_Session: TypeAlias = tuple[Manifest, dict[int, _Step]]
+_Session: TypeAlias = tuple[logged.Manifest, dict[int, _Step]]
 
 
-def _sessions(records: Iterable[Record]) -> list[_Session]:
+def _sessions(records: Iterable[logged.Record]) -> list[_Session]:
     sessions: list[_Session] = []
-    so_far: list[Record] = []
+    so_far: list[logged.Record] = []
     for record in records:
-        if isinstance(record, Manifest):
+        if isinstance(record, logged.Manifest):
             sessions.append((record, {}))
             so_far = [record]
             continue
         manifest, steps = sessions[-1]
         so_far.append(record)
         match record:
-            case PolicyChanged(step=number, policy=policy):
+            case logged.PolicyChanged(step=number, policy=policy):
                 then = replace(manifest, policy=policy, starts_tasks=record.starts_tasks)
                 steps.setdefault(number, _Step()).changed = tuple(so_far), then
-            case Drained(step=number):
+            case logged.Drained(step=number):
                 steps.setdefault(number, _Step()).drained = True
-            case Reopened(step=number):
+            case logged.Reopened(step=number):
                 steps.setdefault(number, _Step()).reopened = True
-            case EventTaken(step=number, time=now, event=event):
+            case logged.EventTaken(step=number, time=now, event=event):
                 step = steps.setdefault(number, _Step())
                 step.time = now
                 step.events.append(event)
-            case Instructed(step=number, instruction=instruction):
+            case logged.Instructed(step=number, instruction=instruction):
                 steps.setdefault(number, _Step()).instructions.append(instruction)
             case _:
                 pass

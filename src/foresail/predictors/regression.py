@@ -22,33 +22,7 @@ from foresail.kernels.waiting_jobs import sort_ascending
 from foresail.model.distribution import Distribution, Floats
 from foresail.model.errors import require
 from foresail.model.registry import register
-from foresail.predictors.kernels.history import (
-    FEATURES,
-    FIRST_FEATURE,
-    JOB_COLUMNS,
-    USER_COLUMNS,
-    leave,
-    record,
-    started,
-    write_features,
-)
-from foresail.predictors.kernels.linear_model import (
-    ETA,
-    SHAPES,
-    SHORTEST_SECONDS,
-    WEIGHTS,
-    basis_size,
-    descend,
-    error_slope,
-    expand,
-    inner_product,
-    job_weight,
-    normalised_square,
-    pinball_slope,
-    raise_scales,
-    rescale_weights,
-    safe_inner_product,
-)
+from foresail.predictors.kernels import history, linear_model
 from foresail.predictors.kernels.members import fill_piecewise_belief
 from foresail.predictors.stepped import Layout, SteppedPredictor
 
@@ -57,7 +31,7 @@ _PUBLISHED_L2: Final = 4e9
 Shape = Literal["squared", "linear"]
 Weight = Literal["const", "short_wide", "long_narrow", "small_area", "large_area"]
 
-TERMS: Final = basis_size(FEATURES)
+TERMS: Final = linear_model.basis_size(history.FEATURES)
 
 _FRAMED: Final = 0
 _OVER: Final = 1
@@ -75,7 +49,7 @@ one expanded example; then the levels; then for each number that is learned, coe
 squared gradients of all terms."""
 
 _FRAME: Final = 2
-_FIRST_VALUE: Final = JOB_COLUMNS
+_FIRST_VALUE: Final = history.JOB_COLUMNS
 """A job's row: that of ``predictors.kernels.history``, then the values at the framed levels."""
 
 _UNLIMITED_STRETCH: Final = 2.0
@@ -107,12 +81,12 @@ class Regression(SteppedPredictor):
 
     def __init__(self, parameters: RegressionParameters) -> None:
         model = np.zeros(_FIRST_LEVEL + 2 * TERMS)
-        model[_OVER] = SHAPES[parameters.over]
-        model[_UNDER] = SHAPES[parameters.under]
-        model[_WEIGHT] = WEIGHTS[parameters.weight]
+        model[_OVER] = linear_model.SHAPES[parameters.over]
+        model[_UNDER] = linear_model.SHAPES[parameters.under]
+        model[_WEIGHT] = linear_model.WEIGHTS[parameters.weight]
         model[_L2] = parameters.pull
-        steps = PredictorSteps(predict, started, observe)
-        super().__init__(steps, Layout(model, USER_COLUMNS, JOB_COLUMNS))
+        steps = PredictorSteps(predict, history.started, observe)
+        super().__init__(steps, Layout(model, history.USER_COLUMNS, history.JOB_COLUMNS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +112,10 @@ class QuantileRegression(SteppedPredictor):
         model = np.zeros(_FIRST_LEVEL + len(levels) + 2 * len(parameters.levels) * TERMS)
         model[_FRAMED] = len(levels)
         _framed_levels(model)[:] = levels
-        layout = Layout(model, USER_COLUMNS, _FIRST_VALUE + len(levels))
-        super().__init__(PredictorSteps(predict_quantiles, started, observe, belief=belief), layout)
+        layout = Layout(model, history.USER_COLUMNS, _FIRST_VALUE + len(levels))
+        super().__init__(
+            PredictorSteps(predict_quantiles, history.started, observe, belief=belief), layout
+        )
 
     def _belief(self, slot: int) -> Distribution:
         return Quantiles(_framed_levels(self._state.model), self._state.jobs[slot, _FIRST_VALUE:])
@@ -160,14 +136,16 @@ def _output(inputs: PredictorInputs, number: int) -> float:
     """Return what the model says of the job whose features are expanded."""
     model, first = inputs.model, _coefficients(inputs.model, number)
     basis, scales = model[_BASIS:_FIRST_LEVEL], model[_SCALES:_BASIS]
-    return float(safe_inner_product(basis, scales, model[first : first + TERMS]))
+    return float(linear_model.safe_inner_product(basis, scales, model[first : first + TERMS]))
 
 
 @part
 def _expand(inputs: PredictorInputs) -> None:
     """Expand the job's features."""
-    features = inputs.jobs[inputs.slot, FIRST_FEATURE : FIRST_FEATURE + FEATURES]
-    expand(features, inputs.model[_BASIS:_FIRST_LEVEL])
+    features = inputs.jobs[
+        inputs.slot, history.FIRST_FEATURE : history.FIRST_FEATURE + history.FEATURES
+    ]
+    linear_model.expand(features, inputs.model[_BASIS:_FIRST_LEVEL])
 
 
 @bare_step(PREDICTOR_STEP)
@@ -177,10 +155,12 @@ def predict(inputs: PredictorInputs) -> None:
     Under E-Loss most outputs are negative, and their size still ranks jobs by length (rank
     correlation 0.6 on KTH-SP2 and SDSC-SP2): it counts, as in the study's code.
     """
-    write_features(inputs)
+    history.write_features(inputs)
     _expand(inputs)
     output = abs(_output(inputs, 0))
-    predicted = min(max(output, SHORTEST_SECONDS), inputs.specs[inputs.slot, REQUESTED])
+    predicted = min(
+        max(output, linear_model.SHORTEST_SECONDS), inputs.specs[inputs.slot, REQUESTED]
+    )
     summarise_point(predicted, inputs.summaries[inputs.slot])
 
 
@@ -194,9 +174,9 @@ def _frame_and_sort(values: Floats, requested: float) -> None:
     last = values.size - 1
     inner = values[1:last]
     for i in range(inner.size):
-        inner[i] = min(max(inner[i], SHORTEST_SECONDS), requested)
+        inner[i] = min(max(inner[i], linear_model.SHORTEST_SECONDS), requested)
     sort_ascending(inner)
-    values[0] = min(SHORTEST_SECONDS, requested)
+    values[0] = min(linear_model.SHORTEST_SECONDS, requested)
     values[last] = requested
     if not math.isfinite(requested):
         values[last] = values[last - 1] * _UNLIMITED_STRETCH
@@ -206,7 +186,7 @@ def _frame_and_sort(values: Floats, requested: float) -> None:
 def predict_quantiles(inputs: PredictorInputs) -> None:
     """Store the job's features and predict its quantiles from them."""
     slot, model = inputs.slot, inputs.model
-    write_features(inputs)
+    history.write_features(inputs)
     _expand(inputs)
     framed = int(model[_FRAMED])
     values = inputs.jobs[slot, _FIRST_VALUE : _FIRST_VALUE + framed]
@@ -221,8 +201,8 @@ def predict_quantiles(inputs: PredictorInputs) -> None:
 def _slope(model: Floats, number: int, error: float, weight: float) -> float:
     """Derivative of the loss of a learned number."""
     if model[_FRAMED] == 0.0:
-        return error_slope(error, int(model[_OVER]), int(model[_UNDER])) * weight
-    return pinball_slope(error, model[_FIRST_LEVEL + 1 + number])
+        return linear_model.error_slope(error, int(model[_OVER]), int(model[_UNDER])) * weight
+    return linear_model.pinball_slope(error, model[_FIRST_LEVEL + 1 + number])
 
 
 @part
@@ -234,27 +214,27 @@ def _learn(inputs: PredictorInputs) -> None:
     _expand(inputs)
     for i in range(numbers):
         first = _coefficients(model, i)
-        rescale_weights(basis, scales, model[first : first + TERMS])
-    raise_scales(basis, scales)
+        linear_model.rescale_weights(basis, scales, model[first : first + TERMS])
+    linear_model.raise_scales(basis, scales)
     model[_EXAMPLES] += 1.0
-    model[_NORMALISER] += normalised_square(basis, scales)
-    rate = ETA * math.sqrt(model[_EXAMPLES] / model[_NORMALISER])
-    weight = job_weight(int(model[_WEIGHT]), inputs.specs[inputs.slot, CPUS], runtime)
+    model[_NORMALISER] += linear_model.normalised_square(basis, scales)
+    rate = linear_model.ETA * math.sqrt(model[_EXAMPLES] / model[_NORMALISER])
+    weight = linear_model.job_weight(int(model[_WEIGHT]), inputs.specs[inputs.slot, CPUS], runtime)
     for i in range(numbers):
         first = _coefficients(model, i)
         coefficients = model[first : first + TERMS]
         squares = model[first + TERMS : first + 2 * TERMS]
-        slope = _slope(model, i, inner_product(basis, coefficients) - runtime, weight)
-        descend(basis, scales, coefficients, squares, slope, model[_L2], rate)
+        slope = _slope(model, i, linear_model.inner_product(basis, coefficients) - runtime, weight)
+        linear_model.descend(basis, scales, coefficients, squares, slope, model[_L2], rate)
 
 
 @bare_step(PREDICTOR_STEP)
 def observe(inputs: PredictorInputs) -> None:
     """Learn from the job's features at submission and its runtime; then add it to the history."""
-    leave(inputs)
+    history.leave(inputs)
     if not math.isnan(inputs.runtime):
         _learn(inputs)
-        record(inputs)
+        history.record(inputs)
 
 
 @bare_step(BELIEF_STEP)

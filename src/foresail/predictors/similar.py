@@ -13,14 +13,7 @@ import numpy as np
 from foresail.distributions.basic import Point
 from foresail.distributions.kernels.log_normal import fill_log_normal_belief, summarise_log_normal
 from foresail.distributions.log_normal import LogNormal
-from foresail.kernels.columns import (
-    BELIEF_COLUMNS,
-    CPUS,
-    EXECUTABLE,
-    REQUESTED,
-    SUMMARY_COLUMNS,
-    USER,
-)
+from foresail.kernels import columns
 from foresail.kernels.compile import bare_kernel, bare_step, part
 from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs, PredictorSteps
 from foresail.model.distribution import Distribution, Floats
@@ -44,7 +37,7 @@ ALIKE_KNOWN: Final = 2
 ALIKE: Final = ALIKE_KNOWN + 1
 ALIKE_BELIEF: Final = ALIKE + 4
 ALIKE_SUMMARY: Final = ALIKE_BELIEF + 3
-TABLE: Final = ALIKE_SUMMARY + SUMMARY_COLUMNS
+TABLE: Final = ALIKE_SUMMARY + columns.SUMMARY_COLUMNS
 """The model: rows of the table, the longest runtime seen (at first: expected); the last prediction,
 for jobs of all the same classes until a job ends (1 if there is one; user, executable, limit and
 cpus; the job's row; its summary); then the rows of the table, one after the other."""
@@ -94,25 +87,25 @@ _HALF_WORD = np.uint64(32)
 @part
 def _belongs(level: int, slot: int, specs: Floats) -> bool:
     """Return whether the job has a class at this level."""
-    return bool(level != BY_EXECUTABLE or specs[slot, EXECUTABLE] >= 0.0)
+    return bool(level != BY_EXECUTABLE or specs[slot, columns.EXECUTABLE] >= 0.0)
 
 
 @part
 def _key(level: int, slot: int, specs: Floats) -> tuple[float, float, float]:
     """The job's class at a level: equal for jobs of one class and for no others."""
-    limit = specs[slot, REQUESTED]
+    limit = specs[slot, columns.REQUESTED]
     if level == BY_LIMIT:
         if not math.isfinite(limit):
             return float(BY_LIMIT), -1.0, 0.0
         return float(BY_LIMIT), math.floor(_BUCKETS_PER_DOUBLING * math.log2(max(limit, 1.0))), 0.0
-    who = (specs[slot, USER] + 1.0) * LEVELS + level
+    who = (specs[slot, columns.USER] + 1.0) * LEVELS + level
     if level == BY_USER:
         return who, 0.0, 0.0
     if level == BY_EXECUTABLE:
-        return who, specs[slot, EXECUTABLE], 0.0
+        return who, specs[slot, columns.EXECUTABLE], 0.0
     if level == BY_REQUEST:
         return who, limit, 0.0
-    return who, limit, specs[slot, CPUS]
+    return who, limit, specs[slot, columns.CPUS]
 
 
 @part
@@ -157,10 +150,10 @@ def _is_alike(model: Floats, spec: Floats) -> bool:
     """Return whether the last prediction is that of this job too."""
     return bool(
         model[ALIKE_KNOWN] != 0.0
-        and model[ALIKE] == spec[USER]
-        and model[ALIKE + 1] == spec[EXECUTABLE]
-        and model[ALIKE + 2] == spec[REQUESTED]
-        and model[ALIKE + 3] == spec[CPUS]
+        and model[ALIKE] == spec[columns.USER]
+        and model[ALIKE + 1] == spec[columns.EXECUTABLE]
+        and model[ALIKE + 2] == spec[columns.REQUESTED]
+        and model[ALIKE + 3] == spec[columns.CPUS]
     )
 
 
@@ -172,11 +165,11 @@ def predict(inputs: PredictorInputs) -> None:
     if not _is_alike(model, spec):
         _believe(inputs.slot, inputs.specs, model)
         model[ALIKE_KNOWN] = 1.0
-        model[ALIKE], model[ALIKE + 1] = spec[USER], spec[EXECUTABLE]
-        model[ALIKE + 2], model[ALIKE + 3] = spec[REQUESTED], spec[CPUS]
+        model[ALIKE], model[ALIKE + 1] = spec[columns.USER], spec[columns.EXECUTABLE]
+        model[ALIKE + 2], model[ALIKE + 3] = spec[columns.REQUESTED], spec[columns.CPUS]
     for column in range(JOB_COLUMNS):
         job[column] = model[ALIKE_BELIEF + column]
-    for column in range(SUMMARY_COLUMNS):
+    for column in range(columns.SUMMARY_COLUMNS):
         summary[column] = model[ALIKE_SUMMARY + column]
 
 
@@ -196,7 +189,7 @@ def _believe(slot: int, specs: Floats, model: Floats) -> None:
             mean = (model[at + _SUM] + strength * mean) / total
             square = (model[at + _SQUARES] + strength * square) / total
     sigma = math.sqrt(max(square - mean * mean, SMALLEST_VARIANCE))
-    cap = specs[slot, REQUESTED]
+    cap = specs[slot, columns.REQUESTED]
     if math.isinf(cap):
         cap = STRETCH * model[LONGEST]
     believed = model[ALIKE_BELIEF:ALIKE_SUMMARY]
@@ -234,7 +227,7 @@ def belief(inputs: PredictorInputs, row: Floats) -> None:
     if job[CAP] > 0.0:
         fill_log_normal_belief(job[MU], job[SIGMA], job[CAP], 0.0, row)
         return
-    for i in range(BELIEF_COLUMNS):
+    for i in range(columns.BELIEF_COLUMNS):
         row[i] = 0.0
 
 
@@ -276,9 +269,9 @@ def _translated(
     if level == BY_LIMIT:
         return who, first, second
     if user >= 0:
-        who = (codes[USER, user] + 1.0) * LEVELS + level
+        who = (codes[columns.USER, user] + 1.0) * LEVELS + level
     if level == BY_EXECUTABLE:
-        first = codes[EXECUTABLE, int(first)]
+        first = codes[columns.EXECUTABLE, int(first)]
     return who, first, second
 
 

@@ -11,28 +11,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from foresail.model import event as events
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Start, Withdraw
 from foresail.model.errors import InputError
-from foresail.model.event import (
-    MAKES_ROOM,
-    REQUEUED,
-    Began,
-    Cancelled,
-    ClockRead,
-    Ended,
-    Event,
-    HistoryOutcome,
-    JobChanged,
-    NotStarted,
-    Outcome,
-    Submitted,
-    Tick,
-    unit_of,
-)
 from foresail.model.job import Job
 from foresail.model.protocols import Predictor, Scheduler
 from foresail.model.view import PendingJob, Rejection, Reservation
+from foresail.record import records as logged
 from foresail.record.beliefs import (
     Asked,
     AskedAgain,
@@ -48,23 +34,6 @@ from foresail.record.beliefs import (
 )
 from foresail.record.job_life import ImpossibleTransition, JobHistory, JobState, Withdrawn
 from foresail.record.plans import PlanFold
-from foresail.record.records import (
-    Corrected,
-    Counted,
-    Decided,
-    Drained,
-    EventTaken,
-    Forgotten,
-    Instructed,
-    Manifest,
-    PolicyChanged,
-    Predicted,
-    Record,
-    Refused,
-    Remembered,
-    Reopened,
-    ReservationAnswered,
-)
 from foresail.record.state import State
 
 _LIVING: Final = (JobState.PENDING, JobState.RUNNING)
@@ -85,22 +54,22 @@ class Counters:
     refusals: int = 0
     delayed_heads: int = 0
 
-    def take(self, record: Record) -> None:
+    def take(self, record: logged.Record) -> None:
         """Count the next record of a run."""
         match record:
-            case Decided():
+            case logged.Decided():
                 self.passes += 1
                 self.delayed_heads += record.head_delayed
-            case Corrected():
+            case logged.Corrected():
                 self.corrections += 1
-            case Refused():
+            case logged.Refused():
                 self.refusals += 1
-            case Counted():
+            case logged.Counted():
                 for name, count in asdict(record).items():
                     setattr(self, name, count)
 
 
-def folded(records: Iterable[Record], compares_with: Scheduler | None = None) -> RunFold:
+def folded(records: Iterable[logged.Record], compares_with: Scheduler | None = None) -> RunFold:
     """Fold records into the state of a run, for one that goes on from there.
 
     Raises ``KeyError, ImpossibleTransition`` if a record cannot follow from those before.
@@ -108,7 +77,7 @@ def folded(records: Iterable[Record], compares_with: Scheduler | None = None) ->
     fold = RunFold(compares_with)
     for record in records:
         fold.take(record)
-        if isinstance(record, Forgotten):
+        if isinstance(record, logged.Forgotten):
             fold.forget(record.job_ids)
     return fold
 
@@ -168,9 +137,10 @@ class RunFold:
         self._state = State(
             cluster, starts_tasks=starts_tasks, reference=reference, history=self.history
         )
-        self._awaited: deque[Submitted | JobChanged] = deque()  # whose beliefs are to come
+        self._awaited: deque[events.Submitted | events.JobChanged]  # whose beliefs are to come
+        self._awaited = deque()
         self._arriving: PendingJob | None = None
-        self._later: list[Event] = []  # of the step, behind one of these jobs
+        self._later: list[events.Event] = []  # of the step, behind one of these jobs
 
     @property
     def state(self) -> State:
@@ -227,7 +197,7 @@ class RunFold:
             match call:
                 case ObservedPart(job=job, outcome=outcome):
                     scheduler.part_ended(job, outcome)
-                case Observed(job=job, outcome=outcome) if outcome.ended_because in REQUEUED:
+                case Observed(job=job, outcome=outcome) if outcome.ended_because in events.REQUEUED:
                     scheduler.requeued(job, outcome)
 
     @property
@@ -239,54 +209,56 @@ class RunFold:
             if isinstance(answer, Reservation) and self._state.stage_of(job_id) in _LIVING
         )
 
-    def take(self, record: Record) -> None:
+    def take(self, record: logged.Record) -> None:
         """Take the next record.
 
         Raises ``KeyError, ImpossibleTransition`` if it cannot follow from those before.
         """
-        if not isinstance(record, ReservationAnswered):
+        if not isinstance(record, logged.ReservationAnswered):
             self._arrive()
         match record:
-            case Manifest(cluster=cluster, policy=policy):
+            case logged.Manifest(cluster=cluster, policy=policy):
                 self._begin(cluster, policy, starts_tasks=record.starts_tasks)
-            case PolicyChanged(policy=policy):
+            case logged.PolicyChanged(policy=policy):
                 self.policy, self.has_news, self.memory = policy, True, None
                 self._state.starts_tasks = record.starts_tasks
-            case EventTaken(step=step, time=now, event=event):
+            case logged.EventTaken(step=step, time=now, event=event):
                 if step >= self.steps and (self._state.unavailable or not self._state.startable):
                     self._plan.void()
                 self.steps, self.now = step + 1, now
                 begun = self._state.begin_step(now)
-                self.has_news = self.has_news or begun or not isinstance(event, ClockRead | Tick)
-                self.room_came = self.room_came or type(event) in MAKES_ROOM
-                if self._awaited and not isinstance(event, Submitted | JobChanged):
+                self.has_news = (
+                    self.has_news or begun or not isinstance(event, events.ClockRead | events.Tick)
+                )
+                self.room_came = self.room_came or type(event) in events.MAKES_ROOM
+                if self._awaited and not isinstance(event, events.Submitted | events.JobChanged):
                     self._later.append(event)
                 else:
                     self._happen(event, now)
-            case Predicted():
+            case logged.Predicted():
                 self._believe(record)
-            case Instructed(time=now, instruction=instruction):
+            case logged.Instructed(time=now, instruction=instruction):
                 self._state.let_begin(now)  # where the event by which it came is not kept
                 self._obey(instruction, now)
-            case Corrected():
-                unit, known = unit_of(record), self._state.stage_of(record.job_id)
+            case logged.Corrected():
+                unit, known = events.unit_of(record), self._state.stage_of(record.job_id)
                 if unit in self._state.running or known is JobState.ABSENT:  # else it ended at once
                     self._state.correct(unit, record.next_seconds, record.count)
-            case Decided():
+            case logged.Decided():
                 self.learned_of.clear()
                 self.has_news = record.starts != () or record.preemptions != ()
                 self.room_came = False
-            case ReservationAnswered(job_id=job_id, answer=answer):
+            case logged.ReservationAnswered(job_id=job_id, answer=answer):
                 self.reservations[job_id] = answer
                 if self._arriving is not None:
                     self._arriving = replace(self._arriving, reservation=answer)
-            case Drained():
+            case logged.Drained():
                 self.draining = True
-            case Reopened():
+            case logged.Reopened():
                 self.draining, self.has_news = False, True
-            case Remembered(memory=memory):
+            case logged.Remembered(memory=memory):
                 self.memory, self.remembered_on = memory, self._state.cluster
-        if not isinstance(record, EventTaken | Predicted):  # as most are
+        if not isinstance(record, logged.EventTaken | logged.Predicted):  # as most are
             self.counters.take(record)
             self._plan.take(record)
 
@@ -302,35 +274,37 @@ class RunFold:
             if key[0] == "recalled" or call.job.job_id not in gone
         }
 
-    def _happen(self, event: Event, now: float) -> None:
+    def _happen(self, event: events.Event, now: float) -> None:
         match event:
-            case Submitted(job=job):
+            case events.Submitted(job=job):
                 self._awaited.append(event)
                 self._calls["asked", job.job_id] = Asked(job, now)
-            case JobChanged(job_id=job_id):
+            case events.JobChanged(job_id=job_id):
                 is_new = any(each.job.job_id == job_id for each in self._awaited)
                 if is_new or self._state.stage_of(job_id) in _LIVING:
                     self._awaited.append(event)
-            case Ended(outcome=outcome):
+            case events.Ended(outcome=outcome):
                 self._end(outcome, now)
-            case Began():
-                was_running = unit_of(event) in self._state.running
+            case events.Began():
+                was_running = events.unit_of(event) in self._state.running
                 running = self._state.begin(event, now)
                 if not was_running and self._state.begins_its_job(running):
                     key = ("started", running.unit, running.attempt)
                     self._calls[key] = Started(running.job, event.start_seconds)
-            case NotStarted(job_id=job_id):
+            case events.NotStarted(job_id=job_id):
                 job = self._state.submitted_job(job_id).job
                 withdrawn = self._state.unstart(event, now)
                 if job_id in self._state.ended:
                     self._withdraw_job(job, now)
                 elif self._state.nothing_begun(job_id):
                     self._calls.pop(("asked again", job_id), None)
-                    self._calls["not begun", unit_of(event), event.attempt] = NotBegun(job, now)
+                    self._calls["not begun", events.unit_of(event), event.attempt] = NotBegun(
+                        job, now
+                    )
                 self._withdraw(withdrawn, now)
-            case Cancelled(job_id=job_id, by=by):
+            case events.Cancelled(job_id=job_id, by=by):
                 self._cancel(job_id, now, by)
-            case HistoryOutcome(job=job, outcome=outcome):
+            case events.HistoryOutcome(job=job, outcome=outcome):
                 self._recalled += 1
                 self._calls["recalled", self._recalled] = Observed(job, outcome)
                 self.history.earlier.append((job, outcome))
@@ -350,7 +324,7 @@ class RunFold:
         self._calls.pop(("asked again", job.job_id), None)
         self._calls["withdrawn", job.job_id] = JobWithdrawn(job, now)
 
-    def _end(self, outcome: Outcome, now: float) -> None:
+    def _end(self, outcome: events.Outcome, now: float) -> None:
         end = self._state.end(outcome, now)
         self._withdraw(end.withdrawn, now)
         job, key = end.running.job, ("ended", end.running.unit, end.running.attempt)
@@ -364,13 +338,13 @@ class RunFold:
             self._calls["ended", job.job_id] = Observed(job, end.whole)
             self.learned_of.add(job.user)
 
-    def _believe(self, record: Predicted) -> None:
+    def _believe(self, record: logged.Predicted) -> None:
         """The first belief makes a submitted job one that waits; the latest one replaces it."""
         job_id, state, belief = record.job_id, self._state, belief_of(record)
         if self._awaited and self._awaited[0].job.job_id == job_id:
             event = self._awaited.popleft()
             known = PendingJob(event.job, state.submissions, belief, record.planned_seconds)
-            if isinstance(event, Submitted):
+            if isinstance(event, events.Submitted):
                 self._arriving = known
             else:
                 self._change(known, record.time)
@@ -412,7 +386,7 @@ class RunFold:
         state = self._state
         match instruction:
             case Start(placement=placement):
-                running = state.start(unit_of(instruction), placement, now)
+                running = state.start(events.unit_of(instruction), placement, now)
                 if state.begins_its_job(running):
                     key = ("started", running.unit, running.attempt)
                     self._calls[key] = Started(running.job, now)

@@ -13,37 +13,12 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import Final, NamedTuple
 
+from foresail.model import event as events
 from foresail.model.changing_nodes import changed, without
 from foresail.model.cluster import Cluster, Resources
 from foresail.model.containers import Roster, replaced
 from foresail.model.decision import Instruction, Placement, Preempt, TickAt, WakeAt
 from foresail.model.distribution import Distribution
-from foresail.model.event import (
-    REQUEUED,
-    Began,
-    ClockRead,
-    ClusterAvailable,
-    ClusterUnavailable,
-    EndedBecause,
-    EstimateExpired,
-    Event,
-    Held,
-    NodeDown,
-    NodeDrained,
-    NodeEvent,
-    NodeRemoved,
-    NodeResumed,
-    NodeUp,
-    NotStarted,
-    Occupied,
-    OperatorEvent,
-    Outcome,
-    Part,
-    Released,
-    Unit,
-    job_of,
-    unit_of,
-)
 from foresail.model.free_resources import FreeResources, Slowdowns
 from foresail.model.job import DependencyKind, Job
 from foresail.model.protocols import ReferenceSchedule
@@ -123,21 +98,21 @@ class State:
         self.waiting_for_roster: Roster[str, PendingJob] = Roster(_by_arrival)
         self.too_wide_roster: Roster[str, PendingJob] = Roster(_by_arrival)
         self.held_roster: Roster[str, PendingJob] = Roster(_by_arrival)
-        self.running_roster: Roster[Unit, RunningJob] = Roster(_by_start)
+        self.running_roster: Roster[events.Unit, RunningJob] = Roster(_by_start)
         self._show_rosters()
         self.held: dict[str, str] = {}
-        self.not_started: dict[str, NotStarted] = {}
+        self.not_started: dict[str, events.NotStarted] = {}
         self.cancelled: dict[str, str] = {}
         self.unavailable = ""
         """Why the cluster cannot be reached; empty where it can be."""
         self.down: set[str] = set()
         self.occupied: dict[str, Resources] = {}
-        self.drained: dict[str, NodeDrained] = {}
-        self.stopping: set[Unit] = set()
-        self.estimates: dict[Unit, float] = {}
-        self.wakes: dict[Unit, float] = {}
+        self.drained: dict[str, events.NodeDrained] = {}
+        self.stopping: set[events.Unit] = set()
+        self.estimates: dict[events.Unit, float] = {}
+        self.wakes: dict[events.Unit, float] = {}
         self.ticks: dict[str, float] = {}
-        self.clock: ClockRead | None = None
+        self.clock: events.ClockRead | None = None
         self.ended: dict[str, EndedJob] = {}
         self._living: dict[str, PendingJob] = {}
         self._in_parts: dict[str, PartsOfJob] = {}
@@ -401,7 +376,7 @@ class State:
             same += ("stages", "partition")
         return replaced(job, **{name: getattr(before, name) for name in same})
 
-    def change(self, changed: PendingJob, now: float) -> list[Unit]:
+    def change(self, changed: PendingJob, now: float) -> list[events.Unit]:
         """Let a job that waits or runs be what it is to be (``changed``), with what it is believed.
 
         Returns what runs of it, with a first estimate again.
@@ -422,7 +397,7 @@ class State:
                 self._leave(job_id)
                 self._put(shown)
         parts = self._in_parts.get(job_id)
-        units: list[Unit] = [job_id] if parts is None else [*parts.running]
+        units: list[events.Unit] = [job_id] if parts is None else [*parts.running]
         units = [unit for unit in units if unit in self.running]
         for unit in units:
             running = replaced(self.running[unit], job=job, prediction=changed.prediction)
@@ -439,9 +414,9 @@ class State:
                 self._settle_dependent(each, now)
         return units
 
-    def start(self, unit: Unit, placement: Placement, now: float) -> RunningJob:
+    def start(self, unit: events.Unit, placement: Placement, now: float) -> RunningJob:
         """Pending to running, with the planned estimate of the runtime there."""
-        job_id = job_of(unit)
+        job_id = events.job_of(unit)
         if unit in self.running or job_id not in self._living:
             raise self._impossible(job_id, "start", now)
         pending = self.startable[job_id]
@@ -452,20 +427,20 @@ class State:
             attempt = 1 + self._in_parts[job_id].requeued.get(unit, 0)
         return self._run(pending, unit, placement, attempt, now, now)
 
-    def begin(self, event: Began, now: float) -> RunningJob:
+    def begin(self, event: events.Began, now: float) -> RunningJob:
         """Pending to running as the cluster says, whatever the job waits for; or it is as it says.
 
         Raises ``ImpossibleTransition`` if the job neither waits, nor runs in this attempt, or runs
         as a whole though it starts in parts.
         """
-        unit, job_id = unit_of(event), event.job_id
+        unit, job_id = events.unit_of(event), event.job_id
         running = self.running.get(unit)
         if running is not None and running.attempt == event.attempt:
             return self._confirm(running, event)
         pending, in_parts = self.pending_job(job_id), job_id in self._in_parts
         if running is not None or pending is None or in_parts is isinstance(unit, str):
             raise self._impossible(job_id, "start", now)
-        if isinstance(unit, Part):
+        if isinstance(unit, events.Part):
             self._in_parts[job_id].requeued[unit] = event.attempt - 1
         else:
             self._requeued[job_id] = event.attempt - 1
@@ -481,7 +456,7 @@ class State:
         self._settle_array(pending.job, now)
         return begun
 
-    def _confirm(self, running: RunningJob, event: Began) -> RunningJob:
+    def _confirm(self, running: RunningJob, event: events.Began) -> RunningJob:
         """Let what runs have begun when and where the cluster says."""
         unit = running.unit
         if running.placement != event.placement:
@@ -502,7 +477,7 @@ class State:
     def _run(
         self,
         pending: PendingJob,
-        unit: Unit,
+        unit: events.Unit,
         placement: Placement,
         attempt: int,
         start_seconds: float,
@@ -514,7 +489,7 @@ class State:
         job_id, stage, tasks = (unit, "", ()) if isinstance(unit, str) else unit
         overtook = self._first_arrival_in_line() < pending.arrival
         held = pending.job
-        if isinstance(unit, Part):
+        if isinstance(unit, events.Part):
             held = held.held(stage, tasks)
             parts = self._in_parts[job_id]
             parts.start(unit, now, self._starts)
@@ -556,7 +531,9 @@ class State:
             return True
         return self._in_parts[running.job.job_id].first_start == running.start_order
 
-    def correct(self, unit: Unit, estimate_seconds: float, count: int | None = None) -> RunningJob:
+    def correct(
+        self, unit: events.Unit, estimate_seconds: float, count: int | None = None
+    ) -> RunningJob:
         """Give what runs its next estimate of its total runtime, or the one of this number."""
         before = self.running[unit]
         after = replaced(
@@ -568,21 +545,21 @@ class State:
         self.estimates[unit] = estimate_seconds
         return after
 
-    def stop(self, unit: Unit) -> None:
+    def stop(self, unit: events.Unit) -> None:
         """Note that what runs is being stopped; it holds its resources until it has."""
         self.stopping.add(unit)
 
-    def end(self, outcome: Outcome, now: float) -> AttemptEnd:
+    def end(self, outcome: events.Outcome, now: float) -> AttemptEnd:
         """Running to ended, or back to its place in the queue, where the attempt goes back.
 
         Of a part, what waited for it may start. Its job has ended with its last part, or with the
         last that runs once one has failed.
         """
-        unit, because = unit_of(outcome), outcome.ended_because
+        unit, because = events.unit_of(outcome), outcome.ended_because
         is_whole = isinstance(unit, str)
         running = self.running.get(unit)
         if running is None:
-            is_requeued = is_whole and because in REQUEUED
+            is_requeued = is_whole and because in events.REQUEUED
             raise self._impossible(outcome.job_id, "requeue" if is_requeued else "end", now)
         living = self._living[outcome.job_id]
         self._release(unit)
@@ -590,9 +567,9 @@ class State:
             self.history.past.append(EndedAttempt(running, outcome, living.planned_seconds))
         if outcome.slowdown != running.slowdown:
             outcome = replaced(outcome, slowdown=running.slowdown)
-        if isinstance(unit, Part):
+        if isinstance(unit, events.Part):
             return self._end_part(unit, running, outcome, now)
-        if because in REQUEUED:
+        if because in events.REQUEUED:
             self._requeue(living, now)
             return AttemptEnd(running, outcome)
         if self.history is not None:
@@ -612,7 +589,7 @@ class State:
         self._settle_array(living.job, now)
 
     def _end_part(
-        self, part: Part, running: RunningJob, outcome: Outcome, now: float
+        self, part: events.Part, running: RunningJob, outcome: events.Outcome, now: float
     ) -> AttemptEnd:
         parts = self._in_parts[part.job_id]
         parts.end(part, outcome.ended_because)
@@ -626,19 +603,19 @@ class State:
         withdrawn = self._finish(part.job_id, because, now)
         return AttemptEnd(running, outcome, withdrawn, parts, whole)
 
-    def unstart(self, event: NotStarted, now: float) -> list[Withdrawn]:
+    def unstart(self, event: events.NotStarted, now: float) -> list[Withdrawn]:
         """Running back to pending: a start was not carried out, and so nothing has happened.
 
         The job keeps its place and may not start before its time; one that was cancelled meanwhile
         has ended. Returns the jobs that will never run because of that.
         """
-        unit, job_id = unit_of(event), event.job_id
+        unit, job_id = events.unit_of(event), event.job_id
         running = self.running.get(unit)
         if running is None or running.attempt != event.attempt:
             raise self._impossible(job_id, "unstart", now)
-        living, because = self._living[job_id], EndedBecause.CANCELLED
+        living, because = self._living[job_id], events.EndedBecause.CANCELLED
         self._release(unit)
-        if isinstance(unit, Part):
+        if isinstance(unit, events.Part):
             parts = self._in_parts[job_id]
             parts.unstart(unit, running.start_order)
             if parts.ended_because is None:
@@ -655,7 +632,7 @@ class State:
             by = by_whom(self.cancelled[job_id], living.job.user)
             self.note_withdrawn(job_id, f"cancelled {by}")
         elif self.history is not None:
-            last = Outcome(job_id, now, now, because, attempt=event.attempt)
+            last = events.Outcome(job_id, now, now, because, attempt=event.attempt)
             self.history.ended[job_id] = last
         self._leave(job_id)
         return self._finish(job_id, because, now)
@@ -665,7 +642,7 @@ class State:
         parts = self._in_parts.get(job_id)
         return parts is None or parts.begun_seconds is None
 
-    def _put_off(self, event: NotStarted, now: float) -> None:
+    def _put_off(self, event: events.NotStarted, now: float) -> None:
         self.not_started[event.job_id] = event
         self._eligibility.put_off(event.job_id, now + event.again_after_seconds)
         self.next_begin_seconds = self._eligibility.next_seconds
@@ -683,7 +660,7 @@ class State:
                 user = self._living[job_id].job.user
                 self.note_withdrawn(job_id, f"cancelled {by_whom(by, user)}")
                 self._leave(job_id)
-                return self._finish(job_id, EndedBecause.CANCELLED, now)
+                return self._finish(job_id, events.EndedBecause.CANCELLED, now)
             case JobState.RUNNING:
                 self.cancelled[job_id] = by
                 self._leave(job_id)
@@ -696,36 +673,36 @@ class State:
         if self.history is not None:
             self.history.withdrawn[job_id] = because
 
-    def apply(self, news: Event | Instruction, now: float) -> None:
+    def apply(self, news: events.Event | Instruction, now: float) -> None:
         """Let an event or an instruction change what is true that nothing else follows from.
 
         Raises ``InputError`` if it is of a node that there is not, or (of one that is added) that
         there is.
         """
         match news:
-            case WakeAt(time=time) if unit_of(news) in self.running:
-                self.wakes[unit_of(news)] = time
+            case WakeAt(time=time) if events.unit_of(news) in self.running:
+                self.wakes[events.unit_of(news)] = time
             case TickAt(job_id, time) if job_id in self._living:
                 self.ticks[job_id] = time
-            case Preempt() if unit_of(news) in self.running:
-                self.stop(unit_of(news))
-            case EstimateExpired():
-                self.wakes.pop(unit_of(news), None)
-            case Held(job_id=job_id, by=by):
+            case Preempt() if events.unit_of(news) in self.running:
+                self.stop(events.unit_of(news))
+            case events.EstimateExpired():
+                self.wakes.pop(events.unit_of(news), None)
+            case events.Held(job_id=job_id, by=by):
                 self.hold(job_id, now, by)
-            case Released(job_id=job_id):
+            case events.Released(job_id=job_id):
                 self.release(job_id, now)
-            case ClockRead():
+            case events.ClockRead():
                 self.clock = news
-            case ClusterUnavailable(because=because):
+            case events.ClusterUnavailable(because=because):
                 self.unavailable = because or "unknown"
-            case ClusterAvailable():
+            case events.ClusterAvailable():
                 self.unavailable = ""
-            case Occupied(node=node, resources=resources):
+            case events.Occupied(node=node, resources=resources):
                 self._occupy(node, resources)
-            case _ if isinstance(news, NodeEvent):
+            case _ if isinstance(news, events.NodeEvent):
                 self.change_nodes(news)
-            case _ if isinstance(news, OperatorEvent):
+            case _ if isinstance(news, events.OperatorEvent):
                 self.operate(news)
 
     def hold(self, job_id: str, now: float, by: str = "") -> None:
@@ -758,21 +735,21 @@ class State:
             if self._stands_in_line(pending):
                 heapq.heappush(self._line, (pending.arrival, job_id))
 
-    def change_nodes(self, event: NodeEvent) -> None:
+    def change_nodes(self, event: events.NodeEvent) -> None:
         """Nodes are down or up, or there are others; jobs then may be too wide, or no longer.
 
         Raises ``InputError`` if there is no such node, or (of one that is added) there is one.
         """
         self._in_use = None
         match event:
-            case NodeDown(node=node):
+            case events.NodeDown(node=node):
                 self.free.close(node)
                 self.down.add(node)
-            case NodeUp(node=node):
+            case events.NodeUp(node=node):
                 self.down.discard(node)
                 self._open_if_used(node)
             case _:
-                if isinstance(event, NodeRemoved):
+                if isinstance(event, events.NodeRemoved):
                     self.down.discard(event.node)
                     self.drained.pop(event.node, None)
                     self._occupy(event.node, Resources())
@@ -788,7 +765,7 @@ class State:
         if resources != Resources():
             self.occupied[node] = resources
 
-    def operate(self, event: OperatorEvent) -> None:
+    def operate(self, event: events.OperatorEvent) -> None:
         """A node, or a partition without nodes, is drained or used again, if there is such."""
         node = event.node
         places = (each for some in self.cluster.partitions for each in some.nodes or (some,))
@@ -796,11 +773,11 @@ class State:
             return
         self._in_use = None
         match event:
-            case NodeDrained():
+            case events.NodeDrained():
                 if node not in self.drained or event.until_seconds is not None:
                     self.drained[node] = event
                 self.free.close(node)
-            case NodeResumed():
+            case events.NodeResumed():
                 self.drained.pop(node, None)
                 self._open_if_used(node)
 
@@ -910,7 +887,7 @@ class State:
             heapq.heappop(line)
         return math.inf
 
-    def _release(self, unit: Unit) -> None:
+    def _release(self, unit: events.Unit) -> None:
         running = self.running_roster.take(unit)
         self.free.give_back(running.held, running.placement)
         self.stopping.discard(unit)
@@ -924,7 +901,7 @@ class State:
         pending = self._living[job_id]
         self._eligibility.leaves(pending.job, pending.arrival)
 
-    def _finish(self, job_id: str, because: EndedBecause, now: float) -> list[Withdrawn]:
+    def _finish(self, job_id: str, because: events.EndedBecause, now: float) -> list[Withdrawn]:
         pending = self._living.pop(job_id)
         job = pending.job
         if self.reference is not None:
@@ -960,7 +937,7 @@ class State:
         if (never := self._dependencies.never_met(pending.job)) is not None:
             self._leave(job_id)
             withdrawn = Withdrawn(pending.job, never, self.ended[never].ended_because)
-            return [withdrawn, *self._finish(job_id, EndedBecause.CANCELLED, now)]
+            return [withdrawn, *self._finish(job_id, events.EndedBecause.CANCELLED, now)]
         return []
 
     def _impossible(self, job_id: str, transition: str, now: float) -> ImpossibleTransition:

@@ -18,33 +18,9 @@ from numpy.typing import NDArray
 
 from foresail.distributions.basic import Point
 from foresail.distributions.summary import summarise
+from foresail.kernels import columns, waiting_jobs
 from foresail.kernels.borrowed import Places
-from foresail.kernels.columns import (
-    CPUS,
-    REQUESTED,
-    SPEC_COLUMNS,
-    SUBMIT,
-    SUMMARY_COLUMNS,
-    URGENCY,
-    nearest_grain,
-    whole_grain,
-    whole_grains,
-)
 from foresail.kernels.signatures import CompiledScheduler
-from foresail.kernels.waiting_jobs import (
-    DUE,
-    EXPECTED_END,
-    HELD,
-    HOLDER,
-    LATEST,
-    PLANNED,
-    QUEUE,
-    QUEUE_KEY,
-    RELEASE_COLUMNS,
-    RESERVATION,
-    SUBMITTED,
-    WIDTH,
-)
 from foresail.model.cluster import Partition
 from foresail.model.containers import Followed, quickly_made
 from foresail.model.decision import Placement
@@ -112,7 +88,7 @@ class Summaries:
 
     def value(self, belief: Distribution, column: int) -> float:
         """One column of it; of a belief in one number all are that but the urgency."""
-        if isinstance(belief, Point) and column != URGENCY:
+        if isinstance(belief, Point) and column != columns.URGENCY:
             return float(belief.value)
         return float(self.row(belief)[column])
 
@@ -146,8 +122,8 @@ def _blank_tables(slots: int) -> dict[str, NDArray[Any]]:
     """Those of the tables by name that have rows for slots; unused, most take no memory."""
     return {
         "jobs": queue.blank_jobs(slots),
-        "specs": np.zeros((slots, SPEC_COLUMNS)),
-        "summaries": np.zeros((slots, SUMMARY_COLUMNS)),
+        "specs": np.zeros((slots, columns.SPEC_COLUMNS)),
+        "summaries": np.zeros((slots, columns.SUMMARY_COLUMNS)),
         "order": queue.blank_order(slots + 1),
         "dues": np.zeros((2 * slots + 1, queue.DUE_COLUMNS), order="F"),
         "starts": np.zeros(slots, np.int64),
@@ -211,7 +187,7 @@ class QueueTable:
         self._releases = 0
         self._kind_codes: dict[tuple[str | None, float | None], int] = {}
         self._tables = Tables(
-            release=np.zeros((_FEW, RELEASE_COLUMNS)),
+            release=np.zeros((_FEW, waiting_jobs.RELEASE_COLUMNS)),
             kinds=queue.blank_kinds(_FEW),
             counters=np.zeros(queue.COUNTERS, np.int64),
             numbers=queue.policy_numbers(scheduler),
@@ -239,13 +215,13 @@ class QueueTable:
         for job_id, start in plan.items():
             slot = self.slot_of.get(job_id)
             if slot is not None:
-                self._tables.jobs[slot, RESERVATION] = start
+                self._tables.jobs[slot, waiting_jobs.RESERVATION] = start
         held, records = self._held_grains, self.records
         total = view.free[records[0]].cpus
         for name in records[1:]:
             total += view.free[name].cpus
         total += held + self._held_beyond / _PER_CPU
-        free = nearest_grain(total) - held
+        free = columns.nearest_grain(total) - held
         now = float(view.now)
         self._soonest = math.nextafter(now, math.inf)  # wake-ups may come late where jobs run
         self._counts[queue.ROOM_CAME] = view.room_came and (
@@ -280,7 +256,7 @@ class QueueTable:
         resources = AllResources(
             self._view,
             self.records,
-            tables.order[: tables.counters[queue.WAITING], QUEUE].astype(np.int64),
+            tables.order[: tables.counters[queue.WAITING], waiting_jobs.QUEUE].astype(np.int64),
             tables.jobs,
             tables.others,
             overtakes=self.overtakes,
@@ -300,7 +276,7 @@ class QueueTable:
         for job_id, start in plan.items():
             slot = self.slot_of.get(job_id, -1)
             if slot >= 0 and slot not in gone:
-                tables.jobs[slot, RESERVATION] = start
+                tables.jobs[slot, waiting_jobs.RESERVATION] = start
         started = len(before.starts)
         tables.starts[:started] = before.starts
         room = np.empty_like(tables.order)
@@ -314,13 +290,13 @@ class QueueTable:
 
     def queue(self) -> list[int]:
         """Slots of all waiting jobs, in queue order."""
-        rows = self._tables.order[: self._tables.counters[queue.WAITING], QUEUE]
+        rows = self._tables.order[: self._tables.counters[queue.WAITING], waiting_jobs.QUEUE]
         return rows.astype(np.int64).tolist()  # type: ignore[no-any-return] # of integers
 
     def line(self) -> list[tuple[bool, float, int]]:
         """List all waiting jobs in queue order: whether each is not due, its key, and its slot."""
         aged, waiting = self._counts[queue.AGED_FIRST], self._counts[queue.WAITING]
-        rows = self._tables.order[:waiting, [QUEUE_KEY, QUEUE]].tolist()
+        rows = self._tables.order[:waiting, [waiting_jobs.QUEUE_KEY, waiting_jobs.QUEUE]].tolist()
         return [(place >= aged, key, int(slot)) for place, (key, slot) in enumerate(rows)]
 
     def waiting(self) -> list[PendingJob]:
@@ -335,19 +311,19 @@ class QueueTable:
         """The first slot in queue order that is not one of these; -1 if there is none."""
         slot_at = self._tables.order.item
         for place in range(self._counts[queue.WAITING]):
-            slot = int(slot_at(place, QUEUE))
+            slot = int(slot_at(place, waiting_jobs.QUEUE))
             if slot not in started:
                 return slot
         return -1
 
     def width(self, slot: int) -> float:
         """Cpus of a job."""
-        return self._tables.jobs.item(slot, WIDTH)
+        return self._tables.jobs.item(slot, waiting_jobs.WIDTH)
 
     def free_after(self, passed: Passed) -> float:
         """Cpus that are free once all have started."""
         number = self._tables.jobs.item
-        return passed.free - sum([number(slot, WIDTH) for slot in passed.starts])
+        return passed.free - sum([number(slot, waiting_jobs.WIDTH) for slot in passed.starts])
 
     def changed_codes(
         self, passed: Passed, free: float, behind: int, since: int
@@ -414,7 +390,7 @@ class QueueTable:
         total = len(kept) + len(new)
         tables.changed_slots[:total] = np.concatenate([kept, new])
         tables.changed_codes[:total] = tables.codes[tables.changed_slots[:total]]
-        tables.own_numbers[:total] = np.concatenate([numbers, tables.jobs[new, WIDTH]])
+        tables.own_numbers[:total] = np.concatenate([numbers, tables.jobs[new, waiting_jobs.WIDTH]])
         return total
 
     def _count_elsewhere(self, passed: Passed) -> int:
@@ -556,12 +532,12 @@ class QueueTable:
     def _fall_due(self, slot: int, pending: PendingJob) -> None:
         """Write when a job is due, if that is known."""
         if not self._tables.numbers[queue.IS_GUARDED]:
-            self._tables.jobs[slot, DUE] = (
+            self._tables.jobs[slot, waiting_jobs.DUE] = (
                 pending.job.submit_seconds + self._tables.numbers[queue.AGE_LIMIT]
             )
         elif pending.due is not None:
-            self._tables.jobs[slot, DUE] = pending.due.due_seconds
-            self._tables.jobs[slot, LATEST] = pending.due.latest_seconds
+            self._tables.jobs[slot, waiting_jobs.DUE] = pending.due.due_seconds
+            self._tables.jobs[slot, waiting_jobs.LATEST] = pending.due.latest_seconds
 
     def _leave(self, job_id: str) -> None:
         slot = self.slot_of.pop(job_id, None)
@@ -677,7 +653,7 @@ class QueueTable:
         for slot, each in enumerate(fitting):
             self._fall_due(slot, each)
         self._tables.jobs[: len(fitting), queue.AGED] = (
-            self._tables.jobs[: len(fitting), DUE] <= view.now
+            self._tables.jobs[: len(fitting), waiting_jobs.DUE] <= view.now
         )
         queue.fill_order(float(view.now), self._places)
 
@@ -688,16 +664,16 @@ class QueueTable:
         cpus = np.array([each.job.cpus for each in fitting], dtype=np.float64)
         requested = [each.job.requested_seconds for each in fitting]
         specs[:] = -1.0
-        specs[:, SUBMIT] = jobs[:, SUBMITTED] = submitted
-        specs[:, CPUS] = cpus
-        specs[:, REQUESTED] = [math.inf if each is None else each for each in requested]
+        specs[:, columns.SUBMIT] = jobs[:, waiting_jobs.SUBMITTED] = submitted
+        specs[:, columns.CPUS] = cpus
+        specs[:, columns.REQUESTED] = [math.inf if each is None else each for each in requested]
         beliefs = {id(each.prediction): each.prediction for each in fitting}  # many have the same
         rows = {number: self._summaries.row(belief) for number, belief in beliefs.items()}
         for row, each in zip(self._tables.summaries, fitting, strict=False):
             row[:] = rows[id(each.prediction)]
         jobs[:, queue.KIND] = [self._kind(each.job) for each in fitting]
-        jobs[:, WIDTH] = whole_grains(cpus)
-        jobs[:, PLANNED] = [each.planned_seconds for each in fitting]
+        jobs[:, waiting_jobs.WIDTH] = columns.whole_grains(cpus)
+        jobs[:, waiting_jobs.PLANNED] = [each.planned_seconds for each in fitting]
         return submitted
 
     def _take_running(self, view: ClusterView) -> None:
@@ -717,12 +693,14 @@ class QueueTable:
         )
         count = len(releases)
         if count > len(self._tables.release):
-            self._replace(release=np.zeros((2 * count, RELEASE_COLUMNS)))
+            self._replace(release=np.zeros((2 * count, waiting_jobs.RELEASE_COLUMNS)))
         self._holds = {order: _exactly(cpus) for _, order, cpus in releases}
         grains = [exact[1] for exact in self._holds.values()]
-        self._tables.release[:count, EXPECTED_END] = [end for end, _, _ in releases]
-        self._tables.release[:count, HOLDER] = [-1.0 - order for _, order, _ in releases]
-        self._tables.release[:count, HELD] = grains
+        self._tables.release[:count, waiting_jobs.EXPECTED_END] = [end for end, _, _ in releases]
+        self._tables.release[:count, waiting_jobs.HOLDER] = [
+            -1.0 - order for _, order, _ in releases
+        ]
+        self._tables.release[:count, waiting_jobs.HELD] = grains
         self._held_beyond = sum(exact[0] for exact in self._holds.values())
         self._held_grains = sum(grains)
         self._soonest = -math.inf
@@ -744,7 +722,7 @@ class QueueTable:
 @lru_cache(maxsize=4096)
 def _exactly(cpus: float) -> tuple[int, float]:
     """Split cpus into what is beyond whole grains, in the smallest counted parts, and these."""
-    grains = whole_grain(cpus)
+    grains = columns.whole_grain(cpus)
     return int((cpus - grains) * _PER_CPU), grains
 
 

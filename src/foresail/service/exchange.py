@@ -19,21 +19,10 @@ from foresail.live.command_job import CommandJob
 from foresail.live.run_clock import by_clock_of_run
 from foresail.live.run_log import SNAPSHOT_EVERY, TELL_ONLY, KnownRun
 from foresail.live.source import DaemonCommand
+from foresail.model import event
 from foresail.model import event as events
 from foresail.model.decision import Placement, Start, Withdraw
 from foresail.model.errors import ForesailError, InputError
-from foresail.model.event import (
-    REQUEUED,
-    Began,
-    Cancelled,
-    Ended,
-    EndedBecause,
-    Held,
-    JobChanged,
-    NotStarted,
-    Released,
-    Submitted,
-)
 from foresail.model.job import Job
 from foresail.model.protocols import Scheduler
 from foresail.model.words import CLUSTER_JOB_ID, by_whom
@@ -439,7 +428,7 @@ class StoreLog:
                 )
             case Instructed(time=now, instruction=Withdraw(job_id, because)):
                 self._change(job_id, state="withdrawn", end_seconds=now, because=because)
-            case EventTaken(event=Submitted(job=job)):
+            case EventTaken(event=event.Submitted(job=job)):
                 if CLUSTER_JOB_ID.fullmatch(job.job_id):
                     self._new[job.job_id] = _row_of_cluster(job)
                 self._change(
@@ -447,7 +436,7 @@ class StoreLog:
                     submit_seconds=job.submit_seconds,
                     deadline_seconds=job.deadline_seconds,
                 )
-            case EventTaken(time=now, event=Cancelled(job_id=job_id, by=by)):
+            case EventTaken(time=now, event=event.Cancelled(job_id=job_id, by=by)):
                 because = f"cancelled {by_whom(by, jobs.submitted[job_id].user)}"
                 if job_id in state.cancelled:
                     self._change(job_id, because=because)
@@ -455,7 +444,7 @@ class StoreLog:
                     state.ended[job_id].end_seconds == now
                 ):
                     self._change(job_id, state="cancelled", end_seconds=now, because=because)
-            case EventTaken(event=Began(job_id=job_id) as began):
+            case EventTaken(event=event.Began(job_id=job_id) as began):
                 self._change(
                     job_id,
                     state="running",
@@ -463,7 +452,7 @@ class StoreLog:
                     attempt=began.attempt,
                     places=_in_short(began.placement),
                 )
-            case EventTaken(event=JobChanged(job_id=job_id)) if job_id not in state.ended:
+            case EventTaken(event=event.JobChanged(job_id=job_id)) if job_id not in state.ended:
                 job = state.submitted_job(job_id).job
                 new = self._new.get(job_id)
                 commands = self._inbox.commands
@@ -476,17 +465,17 @@ class StoreLog:
                     deadline_seconds=job.deadline_seconds,
                     command=command.to_json(),
                 )
-            case EventTaken(time=now, event=NotStarted(job_id=job_id)):
+            case EventTaken(time=now, event=event.NotStarted(job_id=job_id)):
                 ended = jobs.withdrawn.get(job_id)
                 self._change(job_id, **_PENDING)
                 if ended is not None:
                     self._change(job_id, state="cancelled", end_seconds=now, because=ended)
-            case EventTaken(event=Held(job_id=job_id)) if job_id in state.held:
+            case EventTaken(event=event.Held(job_id=job_id)) if job_id in state.held:
                 self._change(job_id, state="held")
-            case EventTaken(event=Released(job_id=job_id)) if state.pending_job(job_id):
+            case EventTaken(event=event.Released(job_id=job_id)) if state.pending_job(job_id):
                 self._change(job_id, state="pending")
-            case EventTaken(event=Ended(outcome=outcome)):
-                if outcome.ended_because in REQUEUED:
+            case EventTaken(event=event.Ended(outcome=outcome)):
+                if outcome.ended_because in event.REQUEUED:
                     self._change(outcome.job_id, **_PENDING)
                     return
                 self._change(
@@ -496,7 +485,9 @@ class StoreLog:
                     end_seconds=outcome.end_seconds,
                     exit_code=outcome.exit_code,
                 )
-                if outcome.ended_because is not EndedBecause.CANCELLED:  # by whom, stands there
+                if (
+                    outcome.ended_because is not event.EndedBecause.CANCELLED
+                ):  # by whom, stands there
                     words = end_words(outcome, jobs.submitted[outcome.job_id])
                     self._change(outcome.job_id, because=words)
 

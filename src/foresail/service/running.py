@@ -31,6 +31,7 @@ from foresail.record.log_text import forget_shared
 from foresail.scenario.beginning import controller_of, rehearse
 from foresail.scenario.engines import engine_of
 from foresail.scenario.scenario import Scenario
+from foresail.service import metrics, session
 from foresail.service.api.app import application
 from foresail.service.api.callers import Condition, KnownDirectories, LimitsCache, ServiceParts
 from foresail.service.configuration import (
@@ -52,22 +53,6 @@ from foresail.service.connections import (
 from foresail.service.exchange import Acceptance, Inbox
 from foresail.service.feed import Feed
 from foresail.service.mail import MailHook
-from foresail.service.metrics import (
-    CompileWatch,
-    CycleWatch,
-    ServiceMetrics,
-    give_back_free_memory,
-    let_go_of_libraries,
-    share_one_heap,
-)
-from foresail.service.session import (
-    GivenNumbers,
-    ServedAccounts,
-    StateFolder,
-    daemon_of,
-    opened_store,
-    scenario_of_service,
-)
 from foresail.service.slow_answers import JobCounts, Overview, QueueForecaster
 from foresail.service.snapshots import SnapshotCache
 from foresail.service.store.protocol import StoreUnavailable
@@ -116,21 +101,21 @@ class RunningService:
         is_observed = plugin.capabilities.decides_itself
         self._fallback = FALLBACK_OBSERVING if is_observed else FALLBACK_POLICY
         configuration = self._fitted(configuration)
-        engine_of(scenario_of_service(configuration))
+        engine_of(session.scenario_of_service(configuration))
         self._configuration = configuration
         self._path = path
         self._say = say
-        self._folder = StateFolder(configuration.state.absolute())
+        self._folder = session.StateFolder(configuration.state.absolute())
         self._next: ServiceConfiguration | None = None
-        self._served = ServedAccounts(shared_account=configuration.shared_account)
+        self._served = session.ServedAccounts(shared_account=configuration.shared_account)
         self._remarks: tuple[str, ...] = ()
         self._last_pass = self._last_tidy = self._last_tidy_of_all = time.monotonic()
         self._last_library = self._last_pass
-        self._metrics = ServiceMetrics()
+        self._metrics = metrics.ServiceMetrics()
         self._problem: str | None = None
         self._unavailable = ""
         self._clock: RunClock | None = None
-        self._compilations = CompileWatch()
+        self._compilations = metrics.CompileWatch()
         self._compiler = CompilerApart()
         self._has_passed = threading.Event()
 
@@ -139,7 +124,7 @@ class RunningService:
         if os.geteuid() == 0:
             os.umask(0o077)
         self._folder.make()
-        share_one_heap()
+        metrics.share_one_heap()
         sys.setswitchinterval(_SWITCH_SECONDS)
         gc.set_threshold(20_000, 20, 1_000)
         gc.disable()
@@ -151,9 +136,9 @@ class RunningService:
                 self._folder.socket, listen.socket, self._served.socket_mode
             ) as sockets,
         ):
-            self._store = opened_store(self._configuration)
+            self._store = session.opened_store(self._configuration)
             try:
-                self._numbers = GivenNumbers(self._folder, self._store)
+                self._numbers = session.GivenNumbers(self._folder, self._store)
                 self._store.database.keep_room()
                 self._serve(network, sockets)
             finally:
@@ -270,11 +255,11 @@ class RunningService:
             self._snapshots.seen_monotonic = None
 
     def _daemon(self) -> Daemon:
-        self._cycles = CycleWatch(
+        self._cycles = metrics.CycleWatch(
             self._metrics, self._configuration.decision_seconds, self._too_slow
         )
         try:
-            daemon = daemon_of(
+            daemon = session.daemon_of(
                 self._configuration,
                 self._folder,
                 self._store,
@@ -286,15 +271,15 @@ class RunningService:
             )
             self._clock = daemon.clock
             scenario = replace(
-                scenario_of_service(self._configuration), place=daemon.controller.cluster
+                session.scenario_of_service(self._configuration), place=daemon.controller.cluster
             )
             self._has_passed.clear()
             threading.Thread(target=self._rehearse, args=(scenario,), daemon=True).start()
             return daemon
         finally:
             forget_shared()
-            give_back_free_memory()  # that reading the log took
-            let_go_of_libraries()
+            metrics.give_back_free_memory()  # that reading the log took
+            metrics.let_go_of_libraries()
             gc.freeze()  # of what was recovered, little is garbage
             gc.enable()
 
@@ -311,8 +296,8 @@ class RunningService:
             _LOG.exception("the policy %s has failed in a rehearsal", scenario.policy.text)
         finally:
             self._compilations.goes_on = False
-            give_back_free_memory()  # that compiling took
-            let_go_of_libraries()
+            metrics.give_back_free_memory()  # that compiling took
+            metrics.let_go_of_libraries()
         self._compiler.compile()
 
     def _wait_for(self, error: Exception, pause: float) -> float:
@@ -346,7 +331,7 @@ class RunningService:
         changed = self._configuration.model_copy(update={"policy": policy})
         require_usable(changed)
         changed = self._fitted(changed)
-        engine_of(scenario_of_service(changed))
+        engine_of(session.scenario_of_service(changed))
         self._next = changed
         self._remarks = ()
         self._inbox.leave()
@@ -381,10 +366,10 @@ class RunningService:
             gc.collect()
             gc.freeze()
             if is_of_all:
-                give_back_free_memory()
+                metrics.give_back_free_memory()
         if now - self._last_library >= _LIBRARIES_SECONDS:
             self._last_library = now
-            let_go_of_libraries()
+            metrics.let_go_of_libraries()
         if now - self._last_pass >= self._configuration.cycle_seconds:
             self._last_pass = now
             if controller.state.startable:

@@ -30,24 +30,8 @@ from foresail.record.run_fold import RunFold
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.exchange import recovered
 from foresail.service.session import StateFolder
+from foresail.service.store import protocol
 from foresail.service.store.database import Database
-from foresail.service.store.protocol import (
-    AUDIT,
-    FORECASTS,
-    IDENTITY,
-    JOBS,
-    LATEST,
-    METADATA,
-    PROGRESS,
-    RECORDS,
-    REQUESTS,
-    ROOM,
-    SAMPLES,
-    JobsWanted,
-    StoreUnavailable,
-    bring_up_to_date,
-    version_of,
-)
 from foresail.service.store.sql_store import SqlStore
 
 _PAGE = 1_000
@@ -92,7 +76,7 @@ def _faults_of_log(store: SqlStore) -> Iterator[str]:
         yield f"the log cannot be what a run left, at record {number}: {error}"
         return
     after, known = 0, set()
-    while rows := store.jobs(JobsWanted(after=after, limit=_PAGE, oldest_first=True)):
+    while rows := store.jobs(protocol.JobsWanted(after=after, limit=_PAGE, oldest_first=True)):
         for row in rows:
             known.add(row["job_id"])
             told = _state_by_log(run, row["job_id"])
@@ -131,16 +115,16 @@ def back_up(source: Database, file: Path) -> None:
     with to_be_written(file):
         if file.exists():
             raise InputError("is there already", source=file, expected="a new file")
-    found = version_of(source.engine)
-    if found != LATEST:
+    found = protocol.version_of(source.engine)
+    if found != protocol.LATEST:
         raise InputError(
             "is of another version of Foresail",
             source=source.name,
             value=found,
-            expected=f"version {LATEST}; serve brings it up to date",
+            expected=f"version {protocol.LATEST}; serve brings it up to date",
         )
     with _in_place_of(file) as draft, closing(Database.in_file(draft)) as target:
-        bring_up_to_date(target.engine)
+        protocol.bring_up_to_date(target.engine)
         with target.writing() as connection:
             _copy(source, connection)
 
@@ -157,7 +141,7 @@ def good_backup(file: Path, folder: Path) -> Iterator[SqlStore]:
             shutil.copyfile(file, draft)
         try:
             with closing(Database.in_file(draft)) as database:
-                is_store = version_of(database.engine) is not None
+                is_store = protocol.version_of(database.engine) is not None
         except DBAPIError:
             is_store = False
         if not is_store:
@@ -191,21 +175,21 @@ def is_free(store: SqlStore) -> bool:
 
 def retire(store: SqlStore, moved_to: str) -> None:
     """Let no service use it any more."""
-    store.database.write(update(IDENTITY).values(moved_to=moved_to))
+    store.database.write(update(protocol.IDENTITY).values(moved_to=moved_to))
 
 
 def _copy(source: Database, target: Connection) -> None:
     """Write what one holds in place of what the other does."""
     with source.at_one_moment() as connection:
-        for table in METADATA.sorted_tables:
+        for table in protocol.METADATA.sorted_tables:
             target.execute(delete(table))
-            if table is ROOM:
+            if table is protocol.ROOM:
                 continue
             rows = connection.execute(select(table))
             for some in rows.mappings().partitions(_ROWS_AT_ONCE):
                 target.execute(insert(table), [dict(row) for row in some])
     if target.dialect.name == "postgresql":  # it counts on by itself, from where it is set
-        last = target.scalar(select(func.max(AUDIT.c.number)))
+        last = target.scalar(select(func.max(protocol.AUDIT.c.number)))
         sequence = "pg_get_serial_sequence('audit', 'number')"
         target.execute(text(f"SELECT setval({sequence}, :next, false)"), {"next": (last or 0) + 1})
 
@@ -309,8 +293,10 @@ _PAGES_AT_ONCE: Final = 1_000
 
 def leaving_jobs(store: SqlStore, cutoff: float, needed: Container[str]) -> list[str]:
     """The jobs that leave, in order of their ends, but for those that the run still knows."""
-    wanted = select(JOBS.c.job_id).where(JOBS.c.end_seconds < cutoff)
-    found = store.database.rows(wanted.order_by(JOBS.c.end_seconds, JOBS.c.number))
+    wanted = select(protocol.JOBS.c.job_id).where(protocol.JOBS.c.end_seconds < cutoff)
+    found = store.database.rows(
+        wanted.order_by(protocol.JOBS.c.end_seconds, protocol.JOBS.c.number)
+    )
     return [job_id for (job_id,) in found if job_id not in needed]
 
 
@@ -321,21 +307,23 @@ def take_out(store: SqlStore, job_ids: Sequence[str], last: int, cutoff: float) 
     """
     for some in _parts(job_ids):
         with store.database.writing() as connection:
-            for table in (SAMPLES, FORECASTS, JOBS):
+            for table in (protocol.SAMPLES, protocol.FORECASTS, protocol.JOBS):
                 connection.execute(delete(table).where(table.c.job_id.in_(some)))
         yield
-    about, number = RECORDS.c.about, RECORDS.c.number
-    stays = (about == NODES) | about.in_(select(JOBS.c.job_id))
+    about, number = protocol.RECORDS.c.about, protocol.RECORDS.c.number
+    stays = (about == NODES) | about.in_(select(protocol.JOBS.c.job_id))
     for begin in range(1, last + 1, _RECORDS_AT_ONCE):
         end = min(last, begin + _RECORDS_AT_ONCE - 1)
         some_records = number.between(max(begin, 2), end) & (about.is_(None) | ~stays)
         with store.database.writing() as connection:
-            connection.execute(delete(RECORDS).where(some_records))
-            further = PROGRESS.c.records_left < end
-            connection.execute(update(PROGRESS).where(further).values(records_left=end))
+            connection.execute(delete(protocol.RECORDS).where(some_records))
+            further = protocol.PROGRESS.c.records_left < end
+            connection.execute(update(protocol.PROGRESS).where(further).values(records_left=end))
         yield
-    answered = (REQUESTS.c.number <= store.taken()) & (REQUESTS.c.unix_seconds < cutoff)
-    store.database.write(delete(REQUESTS).where(answered))
+    answered = (protocol.REQUESTS.c.number <= store.taken()) & (
+        protocol.REQUESTS.c.unix_seconds < cutoff
+    )
+    store.database.write(delete(protocol.REQUESTS).where(answered))
     yield
 
 
@@ -407,11 +395,11 @@ class Retention:
 
         Raises ``StoreUnavailable`` or ``OSError`` if it cannot be done now; what is done is done.
         """
-        database, end = self._store.database, JOBS.c.end_seconds
+        database, end = self._store.database, protocol.JOBS.c.end_seconds
         cutoff = -float("inf")
         if self._keep_days is not None:
             cutoff = now - self._keep_days * _DAY_SECONDS
-            database.write(delete(AUDIT).where(AUDIT.c.unix_seconds < cutoff))
+            database.write(delete(protocol.AUDIT).where(protocol.AUDIT.c.unix_seconds < cutoff))
         if self._keep_jobs is not None:
             newest = select(end).where(end.is_not(None)).order_by(end.desc())
             rows = database.rows(newest.limit(1).offset(self._keep_jobs - 1))
@@ -426,7 +414,9 @@ class Retention:
         job_ids = leaving_jobs(self._store, cutoff, known.run.history.submitted)
         if not job_ids:
             return 0
-        last_about = select(func.max(RECORDS.c.number)).where(RECORDS.c.about == job_ids[-1])
+        last_about = select(func.max(protocol.RECORDS.c.number)).where(
+            protocol.RECORDS.c.about == job_ids[-1]
+        )
         last = min(known.end, database.rows(last_about)[0][0] or 0)
         self._put_away(job_ids, last)
         self._remove_files(set(job_ids))
@@ -439,7 +429,7 @@ class Retention:
         self._archive.forget_after(self._store.last_record())
         samples: list[UseSample] = []
         for some in _parts(job_ids):
-            wanted = select(SAMPLES).where(SAMPLES.c.job_id.in_(some))
+            wanted = select(protocol.SAMPLES).where(protocol.SAMPLES.c.job_id.in_(some))
             samples += [UseSample(**row) for row in self._store.database.records(wanted)]
         while (first := self._archive.last + 1) <= last:
             found = self._store.records(after=first - 1, limit=_RECORDS_OF_PIECE)
@@ -465,6 +455,6 @@ class Retention:
             try:
                 if gone := self.clean(time.time()):
                     _LOG.info("%s that ended long ago went into the archive", count(gone, "job"))
-            except (StoreUnavailable, OSError) as error:
+            except (protocol.StoreUnavailable, OSError) as error:
                 _LOG.error("what ended long ago stays for now: %s", error)
             self._end.wait(_EVERY_SECONDS)

@@ -18,14 +18,7 @@ from foresail.model.event import Allocation, EndedBecause, Event, NodeRemoved, O
 from foresail.model.job import Job
 from foresail.model.protocols import Progress, ProgressCallback
 from foresail.model.registry import NoParameters, find_quickly
-from foresail.record.schedule import (
-    ScheduleRow,
-    attempt_row,
-    part_columns,
-    schedule_table,
-    was_accepted,
-    with_eligibility,
-)
+from foresail.record import schedule
 from foresail.record.state import State
 from foresail.simulator.conditions import IDEAL, ClusterConditions
 from foresail.simulator.driver import Driver
@@ -135,8 +128,8 @@ def simulate_events(
                 ends[outcome.allocation] = outcome.end_seconds
     if used is not None and use_over_time is not None:
         used(use_over_time(news, ends))
-    jobs = with_eligibility(
-        schedule_table(rows, _jobs(workload, cpus, controller)),
+    jobs = schedule.with_eligibility(
+        schedule.schedule_table(rows, _jobs(workload, cpus, controller)),
         dependent,
         departures.eligible_seconds,
     )
@@ -185,20 +178,20 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*usual)
 
 
-def _row(outcome: Outcome, state: State) -> ScheduleRow:
+def _row(outcome: Outcome, state: State) -> schedule.ScheduleRow:
     """The row of an attempt whose end is not in the state yet."""
     running = state.running[unit_of(outcome)]
     belief = state.submitted_job(outcome.job_id).prediction
     predicted = (belief.mean(), belief.quantile(0.10), belief.quantile(0.90))
     placement = running.placement
-    row = attempt_row(outcome, predicted, running.corrections, running.overtook, placement)
-    return (*row, *part_columns(outcome, running.held.cpus)) if running.stage else row
+    row = schedule.attempt_row(outcome, predicted, running.corrections, running.overtook, placement)
+    return (*row, *schedule.part_columns(outcome, running.held.cpus)) if running.stage else row
 
 
 def _jobs(workload: Workload, cpus: Sequence[float], controller: Controller) -> pl.DataFrame:
     """Return the schedule's columns on each job, whatever has become of it."""
     answers = controller.reservations.items()
-    accepted = {job_id: was_accepted(answer) for job_id, answer in answers}
+    accepted = {job_id: schedule.was_accepted(answer) for job_id, answer in answers}
     ids = workload.jobs["job_id"]
     return workload.jobs.select(
         "job_id",

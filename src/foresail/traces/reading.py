@@ -20,16 +20,8 @@ import polars as pl
 from foresail.model.distribution import Integers
 from foresail.model.errors import InputError
 from foresail.model.registry import Entry, NoParameters, entries, find
-from foresail.traces import schema
+from foresail.traces import schema, workload
 from foresail.traces.source import LogFile, head
-from foresail.traces.workload import (
-    LONGEST_RUNTIME_SECONDS,
-    MOST_PROCESSORS,
-    LostRows,
-    Workload,
-    WorkloadMeta,
-    require_processors,
-)
 
 LINE: Final = "__line__"
 """Column in which a reader may give the line of each row; it does not reach the workload."""
@@ -65,10 +57,10 @@ _NOT_NEGATIVE: Final = (
 
 _POSSIBLE: Final = {
     "tasks": (
-        MOST_PROCESSORS,
-        f"at most {MOST_PROCESSORS:,}, as many as any machine has processors",
+        workload.MOST_PROCESSORS,
+        f"at most {workload.MOST_PROCESSORS:,}, as many as any machine has processors",
     ),
-    "runtime_seconds": (LONGEST_RUNTIME_SECONDS, "seconds, fewer than of three centuries"),
+    "runtime_seconds": (workload.LONGEST_RUNTIME_SECONDS, "seconds, fewer than of three centuries"),
 }
 """Up to which amounts columns are believed, in words too."""
 
@@ -102,10 +94,10 @@ class Notes:
     usage: pl.DataFrame | None = None
     sha256: str | None = None
 
-    earlier: WorkloadMeta | None = None
+    earlier: workload.WorkloadMeta | None = None
     """Set by a reader of something that has meta facts of its own already."""
     repairs: Counter[str] = field(default_factory=Counter)
-    lost: dict[str, LostRows] = field(default_factory=dict)
+    lost: dict[str, workload.LostRows] = field(default_factory=dict)
     examples: dict[str, str] = field(default_factory=dict)
 
     def source(self) -> LogFile:
@@ -160,11 +152,11 @@ class Notes:
     def _lose(self, name: str, count: int, field: str | None, expected: str, example: str) -> None:
         """Count rows by what is wrong with them, remembering the first of each cause."""
         cause = expected if field is None else f"{expected} in {field!r}"
-        first = LostRows(name, 0, cause, example or "unknown")
+        first = workload.LostRows(name, 0, cause, example or "unknown")
         before = self.lost.get(f"{name}: {cause}", first)
         self.lost[f"{name}: {cause}"] = replace(before, rows=before.rows + count)
 
-    def meta(self, reader: str, processors: int | None) -> WorkloadMeta:
+    def meta(self, reader: str, processors: int | None) -> workload.WorkloadMeta:
         """All that is known of the workload as a whole.
 
         The processors are those given, or those of the log if none are.
@@ -173,8 +165,8 @@ class Notes:
         """
         known = self.processors if processors is None else processors
         if known is not None:
-            require_processors(known, self.path)
-        base = self.earlier or WorkloadMeta(source=self.path.name, reader=reader)
+            workload.require_processors(known, self.path)
+        base = self.earlier or workload.WorkloadMeta(source=self.path.name, reader=reader)
         return replace(
             base,
             processors=known,
@@ -252,7 +244,7 @@ class Intake:
     ) -> None:
         self._reader_name, self._reader = choose(path, reader, **options)
         if processors is not None:
-            require_processors(processors, path)
+            workload.require_processors(processors, path)
         self._processors = processors
         self.notes = Notes(path, strict, advance)
         self._highest_submit = -np.inf
@@ -276,7 +268,7 @@ class Intake:
             yield chunk
         self._check_enough()
 
-    def meta(self) -> WorkloadMeta:
+    def meta(self) -> workload.WorkloadMeta:
         """All that is known of the workload as a whole, once all chunks have come."""
         return self.notes.meta(self._reader_name, self._processors)
 
@@ -446,7 +438,7 @@ def read(
     processors: int | None = None,
     advance: Callable[[int], None] | None = None,
     **options: Any,
-) -> Workload:
+) -> workload.Workload:
     """Read a log into memory, its jobs sorted by submission (stable).
 
     Raises ``InputError`` if the log cannot be used: what is wrong, where, and what was expected.
@@ -477,7 +469,7 @@ def read(
     chunks.clear()
     if not intake.ordered:
         jobs = jobs.sort("submit_seconds", maintain_order=True)
-    return Workload(jobs, intake.meta(), notes.nodes, notes.tasks, notes.usage)
+    return workload.Workload(jobs, intake.meta(), notes.nodes, notes.tasks, notes.usage)
 
 
 @dataclass

@@ -18,20 +18,8 @@ from foresail.cloud.waiting.jobs import (
     rents,
     writable,
 )
+from foresail.cloud.waiting.kernels import waiting
 from foresail.cloud.waiting.kernels.placing import links_of, machines_of, timetable
-from foresail.cloud.waiting.kernels.waiting import (
-    AFTER_TRIAL,
-    EXPIRED,
-    RENTED,
-    TALLY,
-    TOTAL_CORES,
-    TOTAL_MEMORY,
-    Outcomes,
-    Room,
-    Shapes,
-    TraceColumns,
-    simulate_waiting,
-)
 from foresail.cloud.waiting.kernels.waiting_choice import (
     FEATURES,
     WaitingRules,
@@ -168,17 +156,17 @@ class Simulated:
     submission, from the first on."""
     features_every: int
 
-    columns: TraceColumns
-    shapes: Shapes
+    columns: waiting.TraceColumns
+    shapes: waiting.Shapes
     """The jobs as the simulation took them."""
     planned_wait_seconds: Floats | None = None
     """The wait that an oracle of a strict queue named for each job; infinite where that was too
     long for its policy to ask how long, NaN where it was not asked."""
 
     @property
-    def outcomes(self) -> Outcomes:
+    def outcomes(self) -> waiting.Outcomes:
         """The same as kernels see it, not copied."""
-        return Outcomes(self.start_seconds, self.place, self.machine, self.features)
+        return waiting.Outcomes(self.start_seconds, self.place, self.machine, self.features)
 
 
 def simulate(
@@ -222,11 +210,13 @@ def simulate(
     work = requests.cores if jobs.gpus is None else rent
     gpus = in_shares(requests.gpus)
     columns_of = (requests.cores, requests.memory_bytes, gpus, rent, work)
-    shapes = Shapes(np.stack(columns_of, axis=1), np.full(requests.cores.size, -1, np.int64))
+    shapes = waiting.Shapes(
+        np.stack(columns_of, axis=1), np.full(requests.cores.size, -1, np.int64)
+    )
     model = beliefs.waits if isinstance(beliefs.waits, WaitModel) else _NO_MODEL
     count = len(jobs)
     rows = -(-count // features_every) if features_every else 0
-    outcomes = Outcomes(
+    outcomes = waiting.Outcomes(
         np.full(count, np.nan),
         np.empty(count, np.int8),
         np.empty(count, np.int64),
@@ -234,17 +224,17 @@ def simulate(
     )
     rules = policy.rules
     links = links_of(_ranks(policy, columns, seed))
-    room = Room(
+    room = waiting.Room(
         releases=timetable(min(count, fixed.total_cores)),
         trials=timetable(count if rules.speculation_seconds > 0.0 else 0),
         expiries=timetable(count if rules.patience_seconds < np.inf else 0),
         links=links,
-        tally=np.zeros(TALLY),
+        tally=np.zeros(waiting.TALLY),
         features=np.zeros(FEATURES),
         waits=np.zeros(max(model.base.size, 1)),
     )
-    room.tally[TOTAL_CORES] = fixed.total_cores
-    room.tally[TOTAL_MEMORY] = fixed.memory_bytes * fixed.count if fixed.count else 0.0
+    room.tally[waiting.TOTAL_CORES] = fixed.total_cores
+    room.tally[waiting.TOTAL_MEMORY] = fixed.memory_bytes * fixed.count if fixed.count else 0.0
     cores = np.full(fixed.count, fixed.cores, np.int64)
     memory = np.full(fixed.count, float(fixed.memory_bytes))
     shares = float(in_shares(fixed.gpus))
@@ -259,7 +249,7 @@ def simulate(
                 expected="0, or another queue",
             )
         plan = empty_plan(columns.runtime, cores, memory, gpus)
-    simulate_waiting(
+    waiting.simulate_waiting(
         strict,
         float(fixed.own_price_per_core_hour),
         max(features_every, 1),
@@ -281,7 +271,7 @@ def simulate(
 
 def _columns(
     jobs: TraceJobs, beliefs: Beliefs, lost_seconds: Floats | None, strict: bool
-) -> TraceColumns:
+) -> waiting.TraceColumns:
     count = len(jobs)
     waits: Floats = _NONE
     if isinstance(beliefs.waits, Foresight):
@@ -300,7 +290,7 @@ def _columns(
             raise InputError(
                 "not one for each job", field=name, value=column.size, expected=f"{count} of them"
             )
-    return TraceColumns(
+    return waiting.TraceColumns(
         jobs.submit_seconds,
         jobs.runtime_seconds,
         jobs.requests.of_job,
@@ -321,7 +311,7 @@ def _foreseen(foresight: Foresight, count: int) -> Floats:
     return waits
 
 
-def _ranks(policy: WaitingPolicy, columns: TraceColumns, seed: int) -> Floats:
+def _ranks(policy: WaitingPolicy, columns: waiting.TraceColumns, seed: int) -> Floats:
     if policy.queue == "sjf":
         return columns.estimate
     if policy.queue == "random":
@@ -329,10 +319,10 @@ def _ranks(policy: WaitingPolicy, columns: TraceColumns, seed: int) -> Floats:
     return columns.submit
 
 
-def foresee(foresight: Foresight, patience_seconds: float, outcomes: Outcomes) -> None:
+def foresee(foresight: Foresight, patience_seconds: float, outcomes: waiting.Outcomes) -> None:
     """Rent machines on arrival for jobs whose wait timed out, unless the oracle missed them."""
-    spared = outcomes.place % AFTER_TRIAL == EXPIRED
+    spared = outcomes.place % waiting.AFTER_TRIAL == waiting.EXPIRED
     if foresight.missed is not None:
         spared &= ~foresight.missed
     outcomes.start[spared] -= patience_seconds
-    outcomes.place[spared] += RENTED - EXPIRED
+    outcomes.place[spared] += waiting.RENTED - waiting.EXPIRED

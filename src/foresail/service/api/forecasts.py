@@ -23,20 +23,7 @@ from foresail.model.decision import Reason, ReasonCode
 from foresail.model.job import Job
 from foresail.model.view import PendingJob
 from foresail.model.words import LEFT_TO, count, duration, from_now, percent
-from foresail.service.api.answers import (
-    ChancesAnswer,
-    ForecastAnswer,
-    HelpAnswer,
-    HorizonAnswer,
-    JobId,
-    JudgedAnswer,
-    PredictionsAnswer,
-    RangeAnswer,
-    ReasonAnswer,
-    SuggestedRequestAnswer,
-    WaitAnswer,
-    WhatIfAnswer,
-)
+from foresail.service.api import answers
 from foresail.service.api.callers import (
     AnyCaller,
     ClusterLimits,
@@ -74,7 +61,7 @@ class WhatIfRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    job_id: JobId | None = Field(None, description="A job that waits; without, a new one.")
+    job_id: answers.JobId | None = Field(None, description="A job that waits; without, a new one.")
     job: JobRequest | None = Field(None, description="A job that is not submitted.")
     cpus: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     requested_time: str | Annotated[float, Field(gt=0, le=1e9)] | None = None
@@ -95,7 +82,7 @@ async def forecast(
     *,
     arrivals: _Arrivals = True,
     before: _Before = None,
-) -> ForecastAnswer:
+) -> answers.ForecastAnswer:
     """Forecast when a job starts and ends."""
     row = await asyncio.to_thread(own_job, parts, caller, job_id)
     if row["state"] == "running":
@@ -118,7 +105,7 @@ async def forecast(
 
 
 @router.post("/what-if")
-async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatIfAnswer:
+async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> answers.WhatIfAnswer:
     """Forecast a job's start if it asked for something else, or were submitted."""
     if (body.job is None) is (body.job_id is None):
         raise CallRefused(
@@ -130,7 +117,7 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
     changes = {"cpus": body.cpus, "requested_time": body.requested_time}
     given = {name: value for name, value in changes.items() if value is not None}
     snapshot = await current_snapshot(parts)
-    now: ForecastAnswer | None = None
+    now: answers.ForecastAnswer | None = None
     known: Job | None = None
     if body.job_id is not None:
         row = await asyncio.to_thread(own_job, parts, caller, body.job_id)
@@ -167,7 +154,7 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
         needed = await parts.forecaster.needed_seconds(known_as, snapshot.unix_seconds)
         overruns = float((needed >= job.requested_seconds).mean())
         then = then.model_copy(update={"overruns": overruns})
-    return WhatIfAnswer(now=now, then=then)
+    return answers.WhatIfAnswer(now=now, then=then)
 
 
 @router.get("/jobs/{job_id}/suggested-request")
@@ -176,13 +163,13 @@ async def suggest(
     caller: AnyCaller,
     parts: Parts,
     risk: Annotated[float, Query(ge=_LEAST_RISK, lt=1.0)] = 0.05,
-) -> SuggestedRequestAnswer:
+) -> answers.SuggestedRequestAnswer:
     """Suggest the time to ask for so that the job needs longer with this probability at most."""
     row = await asyncio.to_thread(own_job, parts, caller, job_id)
     pending = await _pending(parts, row)
     needed = await parts.forecaster.needed_seconds(pending.job, parts.now())
     requested = pending.job.requested_seconds
-    return SuggestedRequestAnswer(
+    return answers.SuggestedRequestAnswer(
         job_id=job_id,
         risk=risk,
         requested_seconds=float(np.quantile(needed, 1.0 - risk)),
@@ -192,15 +179,15 @@ async def suggest(
 
 
 @router.get("/predictions")
-async def predictions(caller: AnyCaller, parts: Parts) -> PredictionsAnswer:  # noqa: ARG001
+async def predictions(caller: AnyCaller, parts: Parts) -> answers.PredictionsAnswer:  # noqa: ARG001
     """Return how good past predictions were: runtimes as believed, starts as forecast."""
     starts, by_horizon = await parts.overview.judged_starts.get()
-    return PredictionsAnswer(
-        runtimes=JudgedAnswer(**_judged(await parts.overview.judged_runtimes.get())),
-        starts=JudgedAnswer(**_judged(starts)),
-        ends=JudgedAnswer(**_judged(await parts.overview.judged_ends.get())),
+    return answers.PredictionsAnswer(
+        runtimes=answers.JudgedAnswer(**_judged(await parts.overview.judged_runtimes.get())),
+        starts=answers.JudgedAnswer(**_judged(starts)),
+        ends=answers.JudgedAnswer(**_judged(await parts.overview.judged_ends.get())),
         starts_by_horizon=[
-            HorizonAnswer(**_judged(each), below_seconds=None if math.isinf(most) else most)
+            answers.HorizonAnswer(**_judged(each), below_seconds=None if math.isinf(most) else most)
             for most, each in zip(HORIZONS_SECONDS, by_horizon, strict=True)
         ],
     )
@@ -234,15 +221,15 @@ _WIDE: Final = 0.2
 
 def forecast_answer(
     forecasts: Forecasts, job_id: str, before: float | None = None
-) -> ForecastAnswer | None:
+) -> answers.ForecastAnswer | None:
     """Return the forecast for a job that waited (by a moment, too); None if it did not."""
     found = forecasts.waiting.get(job_id)
     if found is None:
         return None
     now, is_known = forecasts.outlook.now, job_id not in forecasts.unknown
-    start = RangeAnswer.from_quantiles(found.start)
+    start = answers.RangeAnswer.from_quantiles(found.start)
     doubt = forecasts.doubt(found.start)
-    return ForecastAnswer(
+    return answers.ForecastAnswer(
         job_id=job_id,
         made_seconds=now,
         sentence=f"starts {range_words(start.model_dump(), now)}" if is_known else UNKNOWN,
@@ -251,16 +238,18 @@ def forecast_answer(
         remarks=[*_remarks(forecasts, job_id, found.start, doubt)] if is_known else [],
         chances=_chances(start, found.never, now, before) if is_known else None,
         start=start,
-        end=RangeAnswer.from_quantiles(found.end),
+        end=answers.RangeAnswer.from_quantiles(found.end),
         runtime=None
         if math.isinf(found.runtime.median)
-        else RangeAnswer.from_quantiles(found.runtime),
+        else answers.RangeAnswer.from_quantiles(found.runtime),
         never=found.never,
         misses=found.misses,
     )
 
 
-def _chances(start: RangeAnswer, never: float, now: float, before: float | None) -> ChancesAnswer:
+def _chances(
+    start: answers.RangeAnswer, never: float, now: float, before: float | None
+) -> answers.ChancesAnswer:
     moments = start.model_dump()
     today = time.localtime(now)
     midnight = time.mktime((*today[:2], today[2] + 1, 0, 0, 0, 0, 0, -1))
@@ -268,7 +257,7 @@ def _chances(start: RangeAnswer, never: float, now: float, before: float | None)
         round(chance_by(moments, never, now, moment), 3)
         for moment in (now + 3_600.0, midnight, math.inf if before is None else before)
     ]
-    return ChancesAnswer(
+    return answers.ChancesAnswer(
         within_hour=chances[0], today=chances[1], before=None if before is None else chances[2]
     )
 
@@ -292,13 +281,13 @@ def _remarks(forecasts: Forecasts, job_id: str, start: Range, doubt: float | Non
         yield f"may be off ({forecasts.stood_in.sentence}): {forecasts.stand_in}"
 
 
-async def _of_running(parts: ServiceParts, job_id: str) -> ForecastAnswer | None:
+async def _of_running(parts: ServiceParts, job_id: str) -> answers.ForecastAnswer | None:
     snapshot, now = await current_snapshot(parts), parts.now()
     found = (await parts.forecaster.ends(snapshot.running, now)).get(job_id)
     if found is None:
         return None
-    end = RangeAnswer.from_quantiles(found.end)
-    return ForecastAnswer(
+    end = answers.RangeAnswer.from_quantiles(found.end)
+    return answers.ForecastAnswer(
         job_id=job_id,
         made_seconds=now,
         sentence=f"ends {range_words(end.model_dump(), now)}",
@@ -308,11 +297,11 @@ async def _of_running(parts: ServiceParts, job_id: str) -> ForecastAnswer | None
     )
 
 
-def reason_answer(reason: Reason | None, snapshot: ClusterSnapshot) -> ReasonAnswer | None:
+def reason_answer(reason: Reason | None, snapshot: ClusterSnapshot) -> answers.ReasonAnswer | None:
     """Return why a job waits, in words."""
     if reason is None:
         return None
-    return ReasonAnswer(
+    return answers.ReasonAnswer(
         code=str(reason.code),
         sentence=reason_words(reason, snapshot.unix_seconds),
         numbers=dict(reason.numbers),
@@ -361,7 +350,7 @@ class _Standing:
 
 
 @router.get("/jobs/{job_id}/wait")
-async def wait(job_id: MeantJob, caller: AnyCaller, parts: Parts) -> WaitAnswer:
+async def wait(job_id: MeantJob, caller: AnyCaller, parts: Parts) -> answers.WaitAnswer:
     """Explain a wait: place in the queue, and what would help; others' jobs nameless."""
     row = await asyncio.to_thread(own_job, parts, caller, job_id)
     require_waiting(row)
@@ -388,7 +377,7 @@ async def wait(job_id: MeantJob, caller: AnyCaller, parts: Parts) -> WaitAnswer:
     if standing.pending is not None:
         needed = await parts.forecaster.needed_seconds(standing.pending.job, parts.now())
         enough = float(np.quantile(needed, 1.0 - _RISK))
-    return WaitAnswer(
+    return answers.WaitAnswer(
         job_id=job_id,
         now_seconds=parts.now(),
         reason=reason_answer(reason, snapshot),
@@ -425,15 +414,15 @@ def _queue(forecasts: Forecasts, standing: _Standing) -> list[Job]:
     return [job for job in jobs if job.job_id in standing.startable]
 
 
-def _plain_helps(job_id: str, reason: Reason | None) -> Iterator[HelpAnswer]:
+def _plain_helps(job_id: str, reason: Reason | None) -> Iterator[answers.HelpAnswer]:
     """Yield what helps without a doubt."""
     match reason:
         case Reason(ReasonCode.HELD, {"by": str(by)}) if not by.startswith(LEFT_TO):
-            yield HelpAnswer(sentence=f"release it: foresail release {job_id}")
+            yield answers.HelpAnswer(sentence=f"release it: foresail release {job_id}")
         case Reason(ReasonCode.TOO_WIDE, {"cpus": float(cpus), "total": float(total)}) if (
             cpus > total
         ):
-            yield HelpAnswer(
+            yield answers.HelpAnswer(
                 sentence=f"ask for at most {count(total, 'cpu')}: as it is, it never starts",
                 cpus=int(total),
             )
@@ -446,7 +435,7 @@ async def _tried_helps(
     forecasts: Forecasts | None,
     free: int,
     enough_seconds: float,
-) -> list[HelpAnswer]:
+) -> list[answers.HelpAnswer]:
     """Return what lets it start earlier by the odds: fewer cpus, or a shorter time."""
     pending, job_id = standing.pending, command.job_id
     if pending is None or job_id not in standing.startable or command.strl is not None:
@@ -469,7 +458,7 @@ async def _tried_helps(
             continue
         before = "never" if math.isinf(now.start.median) else from_now(now.start.median - moment)
         helps.append(
-            HelpAnswer(
+            answers.HelpAnswer(
                 sentence=f"{words}: it should start {from_now(then - moment)} rather than {before}",
                 cpus=changed.cpus if changed.cpus != command.cpus else None,
                 requested_seconds=None

@@ -14,19 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from foresail.live.accounts import made_folder, own_account
+from foresail.live.adapters.local import machine
 from foresail.live.adapters.local.attempts import Attempt, ProcessSpawner
-from foresail.live.adapters.local.machine import (
-    JobCgroups,
-    ProcessesUse,
-    Slots,
-    gpu_variables,
-    machine_cpus,
-    machine_gpus,
-    machine_memory_bytes,
-    permitted_cgroups,
-    use_by_shim,
-    use_of_cgroup,
-)
 from foresail.live.cluster_plugin import RunContext, UseSample
 from foresail.live.command_job import CommandJob, host_name, job_environment, login_environment
 from foresail.model.adapter import Capabilities, KnownJob, Wish
@@ -58,12 +47,12 @@ class _Watched:
     attempt: Attempt
     start_seconds: float
     is_stopping: bool = False
-    used: ProcessesUse | None = None
+    used: machine.ProcessesUse | None = None
     looks: list[UseSample] = field(default_factory=list)
     is_adopted: bool = False
     told: str = ""
 
-    def look(self, use: ProcessesUse, now: float) -> UseSample | None:
+    def look(self, use: machine.ProcessesUse, now: float) -> UseSample | None:
         """Note what it has used by now; a sample of that if none overlaps with it."""
         begin = self.looks[-1].end_seconds if self.looks else self.start_seconds
         if now <= begin:
@@ -138,7 +127,7 @@ class LocalAdapter:
         self,
         cluster: Cluster,
         chosen: LocalParameters,
-        cgroups: JobCgroups | None,
+        cgroups: machine.JobCgroups | None,
         gpus: Sequence[str],
         run: RunContext,
     ) -> None:
@@ -149,9 +138,9 @@ class LocalAdapter:
         self._run = run
         self._own = own_account()
         self._spawner = ProcessSpawner()
-        cpus, there = int(cluster.total.cpus), machine_cpus()
-        self._cpus = Slots(there[:cpus] if len(there) >= cpus else ())
-        self._gpus = Slots(gpus)
+        cpus, there = int(cluster.total.cpus), machine.machine_cpus()
+        self._cpus = machine.Slots(there[:cpus] if len(there) >= cpus else ())
+        self._gpus = machine.Slots(gpus)
         self._shims = select.epoll()
         self._watched: dict[str, _Watched] = {}
         self._by_pidfd: dict[int, str] = {}
@@ -265,19 +254,19 @@ class LocalAdapter:
                 watched.told = sentence
                 self._run.note(f"{attempt.job_id} {sentence} as soon as there is room")
 
-    def _used(self) -> Iterator[tuple[_Watched, ProcessesUse]]:
+    def _used(self) -> Iterator[tuple[_Watched, machine.ProcessesUse]]:
         """Yield the use by now of attempts that have a process."""
         by_shim: dict[int, _Watched] = {}
         for each in self._watched.values():
             claim = each.attempt.claim()
             if claim is None:
                 continue
-            use = None if claim.cgroup is None else use_of_cgroup(claim.cgroup)
+            use = None if claim.cgroup is None else machine.use_of_cgroup(claim.cgroup)
             if use is None:
                 by_shim[claim.shim.pid] = each
             else:
                 yield each, use
-        for shim, use in use_by_shim(by_shim).items():
+        for shim, use in machine.use_by_shim(by_shim).items():
             yield by_shim[shim], use
 
     def _taken(self) -> list[Ended]:
@@ -338,7 +327,7 @@ class LocalAdapter:
                     **login_environment(account or self._own),
                     **self._run.environment,
                     **job_environment(job, attempt.number),
-                    **gpu_variables(gpus),
+                    **machine.gpu_variables(gpus),
                 },
                 logs=made_folder(self._run.logs, account),
                 log_bytes=self._chosen.log_bytes,
@@ -382,7 +371,7 @@ class LocalAdapter:
         start = min(status.start.by_clock_of(now), now - status.runtime_seconds)
         end = start + status.runtime_seconds
         if status.cpu_seconds is not None and watched.used is not None:
-            watched.look(ProcessesUse(status.cpu_seconds, watched.used.memory_bytes), end)
+            watched.look(machine.ProcessesUse(status.cpu_seconds, watched.used.memory_bytes), end)
         used = measured(watched.looks, self._run.commands[attempt.job_id].tasks)
         because, code, number = status.ended_because, status.exit_code, attempt.number
         ids = attempt.job_id, start, end, because, code, number
@@ -457,7 +446,7 @@ class LocalCluster:
     def connect(self, run: RunContext) -> LocalAdapter:
         """Its adapter for one run."""
         chosen, gpus = self.parameters, self._gpus()
-        cgroups = permitted_cgroups() if chosen.cgroups else None
+        cgroups = machine.permitted_cgroups() if chosen.cgroups else None
         cluster = _divided(self._total(gpus), chosen.nodes)
         return LocalAdapter(cluster, chosen, cgroups, gpus, run)
 
@@ -468,8 +457,10 @@ class LocalCluster:
 
     def _total(self, gpus: tuple[str, ...]) -> Resources:
         chosen = self.parameters
-        cpus = len(machine_cpus()) if chosen.cpus is None else chosen.cpus
-        memory = machine_memory_bytes() if chosen.memory is None else parse_size(chosen.memory)
+        cpus = len(machine.machine_cpus()) if chosen.cpus is None else chosen.cpus
+        memory = (
+            machine.machine_memory_bytes() if chosen.memory is None else parse_size(chosen.memory)
+        )
         return Resources(float(cpus), memory, float(len(gpus)))
 
     def _gpus(self) -> tuple[str, ...]:
@@ -477,7 +468,7 @@ class LocalCluster:
         count = self.parameters.gpus
         if count == 0:
             return ()
-        found = machine_gpus()
+        found = machine.machine_gpus()
         if count is None:
             return found
         return found[:count] if len(found) >= count else tuple(map(str, range(count)))
