@@ -149,6 +149,17 @@ def test_jobs_that_come_and_go_between_looks(slurm: FakeSlurm, tmp_path: Path) -
     assert "not known" in ended.outcome.reason
 
 
+def test_a_job_that_comes_during_a_look_is_seen_in_the_next(
+    slurm: FakeSlurm, tmp_path: Path
+) -> None:
+    made, _ = adapter(tmp_path)
+    slurm.put("7")
+    row = slurm.queue.pop("7")
+    assert [*made.reports(201.0)] == []
+    slurm.queue["7"] = row
+    assert told([*made.reports(203.0)]) == ["Submitted"]
+
+
 def test_what_happened_while_nobody_looked(slurm: FakeSlurm, tmp_path: Path) -> None:
     for name in "789":
         slurm.put(name, "R" if name == "8" else "PD")

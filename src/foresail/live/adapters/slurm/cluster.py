@@ -181,7 +181,8 @@ class SlurmAdapter:
         if told is None and job is None:
             job = self._passed(look, job_id)
             if job is None:
-                self._done.add(job_id)
+                if life is None or life.StateCompact in _ENDED:  # else it came during the look
+                    self._done.add(job_id)
                 return
         if told is None and job is not None:
             named = replace(job, job_id=_PREFIX + job_id)
