@@ -249,20 +249,21 @@ def simulate(
                 expected="0, or another queue",
             )
         plan = empty_plan(columns.runtime, cores, memory, gpus)
-    waiting.simulate_waiting(
+    sizes = (float(fixed.cores), fixed.memory_bytes, shares)
+    simulation = waiting.Simulation(
         strict,
         float(fixed.own_price_per_core_hour),
         max(features_every, 1),
         rules,
         model,
-        np.full((min(fixed.count, 1), 3), (float(fixed.cores), fixed.memory_bytes, shares)),
+        np.full((min(fixed.count, 1), 3), sizes),
         columns,
         shapes,
         machines_of(cores, memory, gpus),
         outcomes,
         room,
-        plan,
     )
+    waiting.simulate_waiting(simulation, plan)
     if foresight is not None and not strict:
         foresee(foresight, rules.patience_seconds, outcomes)
     waits = None if plan is None else plan.wait

@@ -119,6 +119,26 @@ class Room(NamedTuple):
     waits: Floats
 
 
+class Simulation(NamedTuple):
+    """Jobs and machines of one simulation, how it decides, and where it stands."""
+
+    strict: bool
+    """No job starts before one that is ahead in the queue."""
+    own_price: float
+    """Money that a core-hour of a fixed machine costs beyond what is paid anyway."""
+    stride: int
+    """Of so many jobs one has its features kept."""
+    rules: WaitingRules
+    model: WaitModel
+    sizes: Floats
+    """The distinct machines: cores, bytes, thousandths of gpus."""
+    jobs: TraceColumns
+    shapes: Shapes
+    machines: Machines
+    outcomes: Outcomes
+    room: Room
+
+
 _RUNNING: Final = 0
 _RUNNING_CORES: Final = 1
 _RUNNING_MEMORY: Final = 2
@@ -134,33 +154,22 @@ cores and bytes."""
 
 
 @merged_part
-def _start_on(
-    job: int,
-    machine: int,
-    now: float,
-    jobs: TraceColumns,
-    shapes: Shapes,
-    machines: Machines,
-    outcomes: Outcomes,
-    room: Room,
-) -> None:
-    asked = shapes.asked[jobs.shape[job]]
-    take(machines, machine, asked, 1.0)
-    outcomes.start[job] = now
-    outcomes.machine[job] = machine
-    enter(room.releases, now + jobs.runtime[job], job)
-    _count_running(room.tally, asked, now, 1.0)
+def _start_on(at: Simulation, job: int, machine: int, now: float) -> None:
+    asked = at.shapes.asked[at.jobs.shape[job]]
+    take(at.machines, machine, asked, 1.0)
+    at.outcomes.start[job] = now
+    at.outcomes.machine[job] = machine
+    enter(at.room.releases, now + at.jobs.runtime[job], job)
+    _count_running(at.room.tally, asked, now, 1.0)
 
 
 @merged_part
-def _release(
-    jobs: TraceColumns, shapes: Shapes, machines: Machines, outcomes: Outcomes, room: Room
-) -> None:
+def _release(at: Simulation) -> None:
     """End the first that runs on a fixed machine."""
-    job = leave_first(room.releases)
-    asked = shapes.asked[jobs.shape[job]]
-    take(machines, outcomes.machine[job], asked, -1.0)
-    _count_running(room.tally, asked, outcomes.start[job], -1.0)
+    job = leave_first(at.room.releases)
+    asked = at.shapes.asked[at.jobs.shape[job]]
+    take(at.machines, at.outcomes.machine[job], asked, -1.0)
+    _count_running(at.room.tally, asked, at.outcomes.start[job], -1.0)
 
 
 @part
@@ -172,12 +181,12 @@ def _count_running(tally: Floats, asked: Floats, start: float, times: float) -> 
 
 
 @merged_part
-def _queue(job: int, now: float, jobs: TraceColumns, shapes: Shapes, room: Room) -> None:
-    shape = jobs.shape[job]
-    room.links.of[job, 0] = -1
-    room.links.of[job, 1] = -1
-    shapes.head[shape] = melded(room.links, shapes.head[shape], job)
-    _count_waiting(room.tally, shapes.asked[shape, CORES], now, 1.0)
+def _queue(at: Simulation, job: int, now: float) -> None:
+    shape, links, head = at.jobs.shape[job], at.room.links, at.shapes.head
+    links.of[job, 0] = -1
+    links.of[job, 1] = -1
+    head[shape] = melded(links, head[shape], job)
+    _count_waiting(at.room.tally, at.shapes.asked[shape, CORES], now, 1.0)
 
 
 @part
@@ -189,60 +198,38 @@ def _count_waiting(tally: Floats, cores: float, since: float, times: float) -> N
 
 
 @part
-def _unqueue(
-    job: int,
-    jobs: TraceColumns,
-    shapes: Shapes,
-    outcomes: Outcomes,
-    rules: WaitingRules,
-    room: Room,
-) -> None:
+def _unqueue(at: Simulation, job: int) -> None:
     """Count a job as waiting no more, since when it entered the queue."""
-    since = jobs.submit[job]
-    if outcomes.place[job] == _QUEUED_AFTER_TRIAL:
-        if jobs.lost.size > 0:
-            since += jobs.lost[job]
-        since += rules.speculation_seconds
-    _count_waiting(room.tally, shapes.asked[jobs.shape[job], CORES], since, -1.0)
+    since = at.jobs.submit[job]
+    if at.outcomes.place[job] == _QUEUED_AFTER_TRIAL:
+        if at.jobs.lost.size > 0:
+            since += at.jobs.lost[job]
+        since += at.rules.speculation_seconds
+    _count_waiting(at.room.tally, at.shapes.asked[at.jobs.shape[job], CORES], since, -1.0)
 
 
 @merged_part
-def _dispatch(
-    now: float,
-    strict: bool,
-    rules: WaitingRules,
-    jobs: TraceColumns,
-    shapes: Shapes,
-    machines: Machines,
-    outcomes: Outcomes,
-    room: Room,
-) -> None:
-    """Start waiting jobs while any fits: the first in the queue's order each time.
-
-    ``strict``: no job starts before one that is ahead in the queue.
-    """
-    while room.tally[_WAITING] > 0.0:
-        job, machine = _first_to_start(strict, shapes, machines, outcomes.place, room.links)
+def _dispatch(at: Simulation, now: float) -> None:
+    """Start waiting jobs while any fits: the first in the queue's order each time."""
+    while at.room.tally[_WAITING] > 0.0:
+        job, machine = _first_to_start(at)
         if machine < 0:
             return
-        shape = jobs.shape[job]
-        shapes.head[shape] = without_root(room.links, job)
-        _unqueue(job, jobs, shapes, outcomes, rules, room)
-        outcomes.place[job] -= QUEUED  # FIXED, perhaps after a trial
-        _start_on(job, machine, now, jobs, shapes, machines, outcomes, room)
+        at.shapes.head[at.jobs.shape[job]] = without_root(at.room.links, job)
+        _unqueue(at, job)
+        at.outcomes.place[job] -= QUEUED  # FIXED, perhaps after a trial
+        _start_on(at, job, machine, now)
 
 
 @merged_part
-def _first_to_start(
-    strict: bool, shapes: Shapes, machines: Machines, place: NDArray[np.int8], links: Links
-) -> tuple[int, int]:
+def _first_to_start(at: Simulation) -> tuple[int, int]:
     """The first job in the queue for which there is room, and its machine, or -1.
 
-    ``strict``: the first of all, whether or not there is.
+    In a strict queue it is the first of all, whether or not there is.
     """
-    rank = links.rank
+    links, rank, shapes, place = at.room.links, at.room.links.rank, at.shapes, at.outcomes.place
     chosen, chosen_machine = -1, -1
-    most = np.inf if strict else float(highest(machines))
+    most = np.inf if at.strict else float(highest(at.machines))
     for shape in range(shapes.head.size):
         head = shapes.head[shape]
         if head < 0:
@@ -258,8 +245,8 @@ def _first_to_start(
             rank[chosen] < rank[head] or (rank[chosen] == rank[head] and chosen < head)
         ):
             continue
-        machine = best_fit(machines, shapes.asked[shape])
-        if machine >= 0 or strict:
+        machine = best_fit(at.machines, shapes.asked[shape])
+        if machine >= 0 or at.strict:
             chosen, chosen_machine = head, machine
     return chosen, chosen_machine
 
@@ -279,80 +266,53 @@ def _note_features(now: float, cores: float, tally: Floats, row: Floats) -> None
 
 
 @part
-def _asks_for_waits(job: int, rules: WaitingRules, jobs: TraceColumns) -> bool:
+def _asks_for_waits(job: int, rules: WaitingRules, estimate: Floats) -> bool:
     """True if the choice for a job that finds no machine depends on its wait."""
     if rules.waiting_seconds == np.inf and rules.weighing == 0:
         return False
-    return bool(jobs.estimate[job] >= rules.short_seconds)
+    return bool(estimate[job] >= rules.short_seconds)
 
 
 @merged_part
-def _free_machine(
-    job: int, strict: bool, jobs: TraceColumns, shapes: Shapes, machines: Machines, room: Room
-) -> int:
+def _free_machine(at: Simulation, asked: Floats) -> int:
     """The machine on which a job may start that has come, or -1."""
-    if strict and room.tally[_WAITING] > 0.0:
+    if at.strict and at.room.tally[_WAITING] > 0.0:
         return -1
-    return best_fit(machines, shapes.asked[jobs.shape[job]])
+    return best_fit(at.machines, asked)
 
 
 @merged_part
-def _believe(
-    job: int,
-    now: float,
-    fits: bool,
-    rules: WaitingRules,
-    model: WaitModel,
-    jobs: TraceColumns,
-    shapes: Shapes,
-    room: Room,
-) -> None:
+def _believe(at: Simulation, job: int, now: float, fits: bool) -> None:
     """Fill in what is believed of a job's wait without looking ahead."""
-    if jobs.wait.size > 0:
-        room.waits[0] = jobs.wait[job]
-    elif model.base.size > 0 and not (fits and rules.conserving == 1):
-        _note_features(now, shapes.asked[jobs.shape[job], CORES], room.tally, room.features)
-        predict_wait(model, room.features, room.waits)
+    room = at.room
+    if at.jobs.wait.size > 0:
+        room.waits[0] = at.jobs.wait[job]
+    elif at.model.base.size > 0 and not (fits and at.rules.conserving == 1):
+        _note_features(now, at.shapes.asked[at.jobs.shape[job], CORES], room.tally, room.features)
+        predict_wait(at.model, room.features, room.waits)
 
 
 @merged_part
-def _choice(
-    job: int,
-    after_trial: bool,
-    fits: bool,
-    own_price: float,
-    rules: WaitingRules,
-    jobs: TraceColumns,
-    asked: Floats,
-    waits: Floats,
-) -> int:
-    delay = jobs.delay[job] if jobs.delay.size > 0 else 0.0
-    delay_costs = DelayCosts(asked[RENT], own_price * asked[CORES], delay)
+def _choice(at: Simulation, job: int, after_trial: bool, fits: bool) -> int:
+    asked, estimate = at.shapes.asked[at.jobs.shape[job]], at.jobs.estimate[job]
+    delay = at.jobs.delay[job] if at.jobs.delay.size > 0 else 0.0
+    delay_costs = DelayCosts(asked[RENT], at.own_price * asked[CORES], delay)
     if after_trial:
-        return choose_again(rules, delay_costs, fits, jobs.estimate[job], waits)
-    return choose(rules, delay_costs, fits, jobs.estimate[job], waits)
+        return choose_again(at.rules, delay_costs, fits, estimate, at.room.waits)
+    return choose(at.rules, delay_costs, fits, estimate, at.room.waits)
 
 
 @merged_part
 def _settle(
-    job: int,
-    machine: int,
-    choice: int,
-    now: float,
-    after_trial: bool,
-    rules: WaitingRules,
-    jobs: TraceColumns,
-    shapes: Shapes,
-    machines: Machines,
-    outcomes: Outcomes,
-    room: Room,
+    at: Simulation, job: int, machine: int, choice: int, now: float, after_trial: bool
 ) -> None:
     """Send a job where it was decided that it goes."""
+    jobs, outcomes, rules = at.jobs, at.outcomes, at.rules
     later = AFTER_TRIAL if after_trial else 0
     outcomes.machine[job] = -1
     if choice == START:
         outcomes.place[job] = FIXED + later
-        _start_on(job, machine, now, jobs, shapes, machines, outcomes, room)
+        _start_on(at, job, machine, now)
     elif choice == RENTS:
         outcomes.place[job] = RENTED + later
         outcomes.start[job] = now
@@ -362,49 +322,43 @@ def _settle(
         outcomes.start[job] = now + lost
         # Shorter ones end within their trial.
         if jobs.runtime[job] > rules.speculation_seconds:
-            enter(room.trials, now + lost + rules.speculation_seconds, job)
+            enter(at.room.trials, now + lost + rules.speculation_seconds, job)
     else:
         outcomes.place[job] = QUEUED + later
-        _queue(job, now, jobs, shapes, room)
+        _queue(at, job, now)
         if rules.patience_seconds < np.inf:
-            enter(room.expiries, now + rules.patience_seconds, job)
+            enter(at.room.expiries, now + rules.patience_seconds, job)
 
 
 @merged_part
 def _place(
-    job: int,
-    now: float,
-    after_trial: bool,
-    strict: bool,
-    own_price: float,
-    rules: WaitingRules,
-    model: WaitModel,
-    jobs: TraceColumns,
-    shapes: Shapes,
-    machines: Machines,
-    outcomes: Outcomes,
-    room: Room,
-    plan: MachinePlan | None,
+    at: Simulation, plan: MachinePlan | None, job: int, now: float, after_trial: bool
 ) -> None:
     """Choose where a job goes that has arrived, or come back from a failed speculative run."""
-    asked, waits = shapes.asked[jobs.shape[job]], room.waits
-    machine = _free_machine(job, strict, jobs, shapes, machines, room)
-    _believe(job, now, machine >= 0, rules, model, jobs, shapes, room)
+    jobs, shapes, rules, asked, waits = (
+        at.jobs,
+        at.shapes,
+        at.rules,
+        at.shapes.asked[at.jobs.shape[job]],
+        at.room.waits,
+    )
+    machine = _free_machine(at, asked)
+    _believe(at, job, now, machine >= 0)
     limit = max(rules.waiting_seconds, rules.patience_seconds)
     # A wait that is open is that of the plan, which is asked only where the choice depends on it.
     if plan is not None:
-        if room.tally[_WAITING] == 0.0:
+        if at.room.tally[_WAITING] == 0.0:
             catch_up(now, jobs.shape, shapes.asked, plan)
         if np.isnan(waits[0]):
             waits[0] = 0.0
-            if machine < 0 and _asks_for_waits(job, rules, jobs):
+            if machine < 0 and _asks_for_waits(job, rules, jobs.estimate):
                 waits[0] = start_behind(asked, now + limit, jobs.shape, shapes.asked, plan) - now
                 plan.wait[job] = waits[0]
-    choice = _choice(job, after_trial, machine >= 0, own_price, rules, jobs, asked, waits)
+    choice = _choice(at, job, after_trial, machine >= 0)
     if plan is not None and choice in (START, WAIT):
         leaving = now + rules.patience_seconds if choice == WAIT else np.inf
         extend(job, leaving, jobs.shape, shapes.asked, plan)
-    _settle(job, machine, choice, now, after_trial, rules, jobs, shapes, machines, outcomes, room)
+    _settle(at, job, machine, choice, now, after_trial)
 
 
 @part
@@ -417,52 +371,31 @@ def _fits_somewhere(asked: Floats, sizes: Floats) -> bool:
 
 
 @merged_part
-def _expire(
-    now: float,
-    rules: WaitingRules,
-    jobs: TraceColumns,
-    shapes: Shapes,
-    outcomes: Outcomes,
-    room: Room,
-) -> bool:
+def _expire(at: Simulation, now: float) -> bool:
     """Rent a machine for the first whose wait expires; whether it was still waiting."""
-    job = leave_first(room.expiries)
-    if outcomes.place[job] < QUEUED:
+    job = leave_first(at.room.expiries)
+    if at.outcomes.place[job] < QUEUED:
         return False
-    _unqueue(job, jobs, shapes, outcomes, rules, room)
-    outcomes.place[job] += EXPIRED - QUEUED
-    outcomes.start[job] = now
+    _unqueue(at, job)
+    at.outcomes.place[job] += EXPIRED - QUEUED
+    at.outcomes.start[job] = now
     return True
 
 
 @unlocked_kernel
-def simulate_waiting(
-    strict: bool,
-    own_price: float,
-    stride: int,
-    rules: WaitingRules,
-    model: WaitModel,
-    sizes: Floats,
-    jobs: TraceColumns,
-    shapes: Shapes,
-    machines: Machines,
-    outcomes: Outcomes,
-    room: Room,
-    plan: MachinePlan | None,
-) -> None:
-    """Fill in ``outcomes``.
+def simulate_waiting(at: Simulation, plan: MachinePlan | None) -> None:
+    """Fill in the ``outcomes``.
 
     At one instant, releases come first, then jobs that come back from trials, new jobs, and waits
-    that expire. ``strict``: no job starts before one ahead in the queue. ``own_price`` is what
-    a core-hour of a fixed machine costs beyond what is paid anyway. ``sizes`` are the distinct
-    machines: cores, bytes, thousandths of gpus. What fits no idle machine is rented one. ``plan``
-    has the waits that ``jobs`` leaves open, where the queue is strict, the runtimes are known and
-    no job is tried; without it (None), the kernel is compiled without any of that.
+    that expire. What fits no idle machine is rented one. ``plan`` has the waits that ``jobs``
+    leaves open, where the queue is strict, the runtimes are known and no job is tried; without it
+    (None), the kernel is compiled without any of that.
     """
-    coming = jobs.submit.size
+    submit, room, outcomes = at.jobs.submit, at.room, at.outcomes
+    coming = submit.size
     while True:
-        following = jobs.submit.size - coming
-        arrival = jobs.submit[following] if coming > 0 else np.inf
+        following = submit.size - coming
+        arrival = submit[following] if coming > 0 else np.inf
         release, trial = first_time(room.releases), first_time(room.trials)
         expiry = first_time(room.expiries)
         now = min(min(arrival, release), min(trial, expiry))
@@ -471,7 +404,7 @@ def simulate_waiting(
         dispatches = False
         if release == now:
             while first_time(room.releases) == now:
-                _release(jobs, shapes, machines, outcomes, room)
+                _release(at)
             dispatches = True
         elif trial == now or arrival == now:
             after_trial = trial == now
@@ -480,32 +413,18 @@ def simulate_waiting(
             else:
                 job = following
                 coming -= 1
-                if outcomes.features.shape[0] > 0 and job % stride == 0:
-                    cores = shapes.asked[jobs.shape[job], CORES]
-                    _note_features(now, cores, room.tally, outcomes.features[job // stride])
-            if after_trial or _fits_somewhere(shapes.asked[jobs.shape[job]], sizes):
-                _place(
-                    job,
-                    now,
-                    after_trial,
-                    strict,
-                    own_price,
-                    rules,
-                    model,
-                    jobs,
-                    shapes,
-                    machines,
-                    outcomes,
-                    room,
-                    plan,
-                )
+                if outcomes.features.shape[0] > 0 and job % at.stride == 0:
+                    row = outcomes.features[job // at.stride]
+                    _note_features(now, at.shapes.asked[at.jobs.shape[job], CORES], room.tally, row)
+            if after_trial or _fits_somewhere(at.shapes.asked[at.jobs.shape[job]], at.sizes):
+                _place(at, plan, job, now, after_trial)
                 # It came before those that wait, and may be the first of them.
-                dispatches = strict and after_trial and outcomes.place[job] >= QUEUED
+                dispatches = at.strict and after_trial and outcomes.place[job] >= QUEUED
             else:
                 outcomes.place[job] = RENTED
                 outcomes.start[job] = now
                 outcomes.machine[job] = -1
-        elif _expire(now, rules, jobs, shapes, outcomes, room):
-            dispatches = strict
+        elif _expire(at, now):
+            dispatches = at.strict
         if dispatches:
-            _dispatch(now, strict, rules, jobs, shapes, machines, outcomes, room)
+            _dispatch(at, now)
