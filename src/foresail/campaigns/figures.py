@@ -132,6 +132,7 @@ def correlation_map(matrix: pl.DataFrame) -> Figure | MissingFigure:
     if not matrix["correlation"].is_finite().any():
         return MissingFigure(title, "The policies' scores do not differ.", "Replay a second one.")
     values = matrix["correlation"].to_numpy().reshape(len(logs), len(logs))
+    rows = values.tolist()
     smallest, mean, largest = map(_signed, correlation_spread(matrix))
     drawing = layout(
         110 + 56 * len(logs),
@@ -151,14 +152,14 @@ def correlation_map(matrix: pl.DataFrame) -> Figure | MissingFigure:
                 "type": "heatmap",
                 "x": logs,
                 "y": logs,
-                "z": [[_finite(value) for value in row] for row in values.tolist()],
+                "z": [[each if math.isfinite(each) else None for each in row] for row in rows],
                 "zmin": -1,
                 "zmax": 1,
                 "colorscale": [[0, "@loss"], [0.5, "@neutral"], [1, "@gain"]],
                 "showscale": False,
                 "xgap": 2,
                 "ygap": 2,
-                "text": [[_signed(value) for value in row] for row in values.tolist()],
+                "text": [[_signed(value) for value in row] for row in rows],
                 "texttemplate": "%{text}",
                 "hovertemplate": "%{y} and %{x}: %{text}<extra></extra>",
             }
@@ -274,7 +275,3 @@ def _long(lines: list[tuple[str, list[float]]], column: str) -> pl.DataFrame:
 
 def _signed(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.2f}".replace("-", "−")
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

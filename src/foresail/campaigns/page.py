@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -212,16 +212,13 @@ def _slowdowns(found: Findings) -> str:
     rows = []
     for log in found.headline.iter_rows(named=True):
         rows.append(row([escape(log["log"]), *(number(log[column]) for column in HEADINGS)]))
-        known = published(_first_run(found, log["log"]).get("jobs_digest"))
+        run = found.results.filter(pl.col("log") == log["log"]).row(0, named=True)
+        known = published(run.get("jobs_digest"))
         if known is not None:
             rows.append(row(["as published", *map(number, known)], kind="stated"))
     headings = ["log", *map(escape, HEADINGS.values())]
     title = "Average bounded slowdown"
     return numbers_section("slowdowns", title, table(title, headings, rows))
-
-
-def _first_run(found: Findings, log: str) -> dict[str, Any]:
-    return found.results.filter(pl.col("log") == log).row(0, named=True)
 
 
 def published(jobs_digest: str | None) -> Sequence[float] | None:

@@ -31,7 +31,7 @@ from foresail.model.event import PREDICTSIM, STANDARD
 from foresail.model.free_resources import FreeResources
 from foresail.model.protocols import Scheduler
 from foresail.model.registry import Entry
-from foresail.model.view import ClusterView, PendingJob, RunningJob
+from foresail.model.view import ClusterView, RunningJob
 from foresail.simulator.engine import simulate_events
 from foresail.traces import schema
 from foresail.traces.schedule import Schedule
@@ -77,7 +77,10 @@ def fits_the_cluster(make: Make) -> None:
     scheduler = make()
     for view in _views():
         if scheduler.starts_tasks:  # no partitions are named to it
-            view = replace(view, pending=tuple(_anywhere(each) for each in view.pending))
+            anywhere = (
+                replace(each, job=replace(each.job, partition=None)) for each in view.pending
+            )
+            view = replace(view, pending=tuple(anywhere))
         refusals = _refusals(view, scheduler.decide(view))
         demand(not refusals, f"at {view.now:g} s, of {len(view.pending)} jobs: {refusals[:3]}")
 
@@ -318,10 +321,6 @@ def _random_view(draw: random.Random) -> ClusterView:
     ]
     view = tiny_view(pending, running, processors=processors, now=now)
     return _with_second_partition(view) if draw.random() < 0.3 else view
-
-
-def _anywhere(pending: PendingJob) -> PendingJob:
-    return replace(pending, job=replace(pending.job, partition=None))
 
 
 def _with_second_partition(view: ClusterView) -> ClusterView:

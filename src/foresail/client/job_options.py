@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
@@ -123,17 +124,8 @@ def _moment(value: str, now: datetime) -> datetime | None:
         raise ValueError(_MOMENT_FORMS) from error
 
 
-def _job_memory(value: str) -> Memory:
-    """Slurm's megabytes, or a number with K, M, G or T; all are powers of 1024."""
-    return _size(value, "job")
-
-
-def _cpu_memory(value: str) -> Memory:
-    """The same, of each cpu."""
-    return _size(value, "cpu")
-
-
 def _size(value: str, of: Literal["cpu", "job"]) -> Memory:
+    """Slurm's megabytes, or a number with K, M, G or T; all are powers of 1024."""
     found = _SIZE.fullmatch(value)
     if found is None or not int(found[1]):
         raise ValueError("megabytes, or a size such as 500M or 2G")
@@ -192,11 +184,6 @@ def names(value: str) -> list[str]:
     return value.split(",")
 
 
-def _assignments(value: str) -> list[tuple[str, str]]:
-    """The one ``NAME=value``, in two."""
-    return [_assignment(value)]
-
-
 def _assignment(value: str) -> tuple[str, str]:
     name, equals, content = value.partition("=")
     if not equals or not name:
@@ -232,6 +219,7 @@ _TIME: Final = "It is ended after so long: minutes, 2:30:00, 1-12, or such as 90
 _MOMENT: Final = "6h, now+2hours, 16:30 or 2026-12-31T08:00"
 _KINDS: Final = "Only after others: afterok:17:18, afterany:, afternotok:, after:, singleton."
 _VARIABLES: Final = "ALL of yours, NONE, names, NAME=value. [those that programs are found by]"
+_of_job, _of_cpu = partial(_size, of="job"), partial(_size, of="cpu")
 
 OPTIONS: Final = (
     JobOption("-J --job-name --name", "name", "What jobs that are alike are called.", "NAME"),
@@ -239,8 +227,8 @@ OPTIONS: Final = (
     JobOption("-c --cpus-per-task --cpus", "cpus", "Cpus of a task. [1]", "N", whole),
     JobOption("-N --nodes", "nodes", "1: all tasks are on one node.", "1", _one_node),
     JobOption("--ntasks-per-node", "tasks_per_node", "Tasks, on one node.", "N", whole),
-    JobOption("--mem", "memory", "Memory of all tasks: MiB, or 4G.", "SIZE", _job_memory),
-    JobOption("--mem-per-cpu", "memory", "Memory of each cpu.", "SIZE", _cpu_memory),
+    JobOption("--mem", "memory", "Memory of all tasks: MiB, or 4G.", "SIZE", _of_job),
+    JobOption("--mem-per-cpu", "memory", "Memory of each cpu.", "SIZE", _of_cpu),
     JobOption("--memory", "memory", "Memory of each task, such as 2GiB.", "SIZE"),
     JobOption("--gres", "gpus", "Gpus of the job.", "gpu:N", gpus),
     JobOption("-G --gpus --gpus-per-node", "gpus", "Gpus of the job.", "N", gpus),
@@ -259,7 +247,9 @@ OPTIONS: Final = (
     JobOption("-e --error", "errors", "File for its standard error. [with the output]", "FILE"),
     JobOption("--open-mode", "open_mode", "append or truncate these files.", "MODE"),
     JobOption("--export --environment", "export", _VARIABLES, "NAMES", export),
-    JobOption("--env", "variables", "A variable.", "NAME=VALUE", _assignments, True),
+    JobOption(
+        "--env", "variables", "A variable.", "NAME=VALUE", lambda value: [_assignment(value)], True
+    ),
     JobOption("-H --hold", "held", "Keep it from starting."),
     JobOption("--mail-type", "mail_type", "When mail is sent: BEGIN, END, FAIL, ALL.", "WHEN"),
     JobOption("--mail-user", "mail_user", "To whom. [you]", "WHO"),

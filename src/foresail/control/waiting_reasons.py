@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 from foresail.model.cluster import Resources
@@ -57,7 +58,9 @@ class WaitingReasons:
             rosters = [each.in_order() for each in self._state.pending_rosters]
             for each in pending:
                 if reasons[each.job.job_id] is None:
-                    ahead = sum(bisect_left(one, each.arrival, key=_by_arrival) for one in rosters)
+                    ahead = sum(
+                        bisect_left(one, each.arrival, key=attrgetter("arrival")) for one in rosters
+                    )
                     reasons[each.job.job_id] = _not_chosen(ahead)
         return {job_id: reason for job_id, reason in reasons.items() if reason is not None}
 
@@ -173,10 +176,6 @@ def _free_for(job: Job, state: State) -> Resources:
 
 def _cpus(room: Resources) -> float:
     return room.cpus
-
-
-def _by_arrival(pending: PendingJob) -> int:
-    return pending.arrival
 
 
 def _not_chosen(ahead: int) -> Reason:

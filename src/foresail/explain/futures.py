@@ -227,7 +227,7 @@ class _Simulated:
 
         def some_starts(first: int, last: int) -> Floats:
             scratch = blank_scratch(len(futures.cpus), jobs, len(self._running), len(futures.room))
-            fill_starts(futures, first, last, wanted, scratch, starts)
+            fill_starts(futures, first, last, scratch, starts)
             return starts[first:last, :wanted]
 
         return _in_threads(count, some_starts)
@@ -276,6 +276,7 @@ class _Simulated:
             running_needs=_amounts(counted, outlook.taken),
             by_due=np.argsort(due, kind="stable")[: np.count_nonzero(np.isfinite(due))],
             by_ready=np.sort(by_ready, axis=1),
+            wanted=known,
             most_tried=int(np.clip(tried, _FEWEST_TRIED, _MOST_TRIED)),
             **self._predecessors,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -82,7 +83,7 @@ class JobColumns:
     @property
     def cpus(self) -> Floats:
         """Cpus that each asks for."""
-        return self.by_kind(_cpus)
+        return self.by_kind(attrgetter("cpus"))
 
     @property
     def medians(self) -> Floats:
@@ -193,7 +194,3 @@ def _identity(belief: Distribution) -> Hashable:
 def limit_of(job: Job) -> float:
     """Return a job's requested time (seconds), infinite without one."""
     return math.inf if job.requested_seconds is None else job.requested_seconds
-
-
-def _cpus(job: Job) -> float:
-    return job.cpus

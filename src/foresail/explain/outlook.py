@@ -446,7 +446,8 @@ class _Moment:
         if len(noted.past) > MOST_RECENT:  # all that came since then are known
             begin = noted.past[0].outcome.end_seconds
         known = [each for job_id, each in came.items() if job_id not in noted.unknown]
-        known = sorted((each for each in known if each[0].job.cpus), key=_submitted)
+        known = [each for each in known if each[0].job.cpus]
+        known.sort(key=lambda each: each[0].job.submit_seconds)
         if len(known) > MOST_RECENT:
             begin = max(begin, known[-MOST_RECENT - 1][0].job.submit_seconds)
         known = known[-MOST_RECENT:]
@@ -503,10 +504,6 @@ def _rule(controller: Controller, initial_seconds: Sequence[float]) -> QueueRule
     return QueueRule(
         scheduler, correction, controller.conventions, tuple(initial_seconds), controller.plan
     )
-
-
-def _submitted(came: tuple[PendingJob, float | None]) -> float:
-    return came[0].job.submit_seconds
 
 
 class _PartitionOf:

@@ -86,14 +86,14 @@ def _unknown(value: object) -> InputError:
 _CAREFULLY: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 
-def folder_of(logs: Path, account: Account | None) -> Path:
+def _folder_of(logs: Path, account: Account | None) -> Path:
     """Return where the logs of an account are; of all where all run as the service's account."""
     return logs if account is None else logs / account.name
 
 
 def made_folder(logs: Path, account: Account | None) -> Path:
     """Such a folder, made, which nobody else can look into."""
-    folder = folder_of(logs, account)
+    folder = _folder_of(logs, account)
     if account is not None:
         folder.mkdir(mode=0o700, exist_ok=True)
         if folder.lstat().st_uid != account.uid:
@@ -111,7 +111,7 @@ def read_log(logs: Path, account: Account | None, name: str, offset: int, limit:
 
     Raises ``InputError`` if something else than a plain file of that account is in its place.
     """
-    folder = folder_of(logs, account)
+    folder = _folder_of(logs, account)
     try:
         within = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except FileNotFoundError:

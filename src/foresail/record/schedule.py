@@ -216,6 +216,7 @@ def _row(job: Job, outcome: Outcome, ran: Mapping[str, Outcome]) -> dict[str, An
     conditions = job.conditions or StartConditions()
     otherwise = {job_id for each in conditions.dependencies for job_id in each.job_ids}
     after = [job_id for job_id in job.after if job_id in ran and job_id not in otherwise]
+    cpu_time = outcome.used.get("cpu_time")
     return {
         "job_id": job.job_id,
         "submit_seconds": job.eligible_seconds,
@@ -226,7 +227,7 @@ def _row(job: Job, outcome: Outcome, ran: Mapping[str, Outcome]) -> dict[str, An
         "memory_bytes_per_task": stage.request.memory_bytes or None,
         "gpus_per_task": stage.request.gpus,
         "requested_seconds": job.requested_seconds,
-        "used_cpu_seconds": _share(outcome.used.get("cpu_time"), stage.request.cpus),
+        "used_cpu_seconds": None if cpu_time is None else cpu_time / stage.request.cpus,
         "used_memory_bytes": outcome.used.get("memory_max"),
         "status": _STATUSES.get(outcome.ended_because, "failed"),
         "user": job.user,
@@ -235,10 +236,6 @@ def _row(job: Job, outcome: Outcome, ran: Mapping[str, Outcome]) -> dict[str, An
         "deadline_seconds": job.deadline_seconds,
         "value": value.value if isinstance(value, DeadlineValue) else None,
     }
-
-
-def _share(amount: float | None, among: float) -> float | None:
-    return None if amount is None else amount / among
 
 
 _OF_JOB: Final = (

@@ -45,7 +45,7 @@ def with_amounts(
     text = pl.col(column)
     amount, share = pl.lit(None, pl.Float64), pl.lit(None, pl.String)
     if canonical.endswith("_seconds"):
-        amount = clock_seconds(text)
+        amount = _clock_seconds(text)
     else:
         resources = pl.when(text.str.contains(_RESOURCES)).then(text)
         if "memory" in canonical:
@@ -87,7 +87,7 @@ def of_one_task(table: pl.DataFrame, target: str, canonical: str, tasks: str, cp
     )
 
 
-def clock_seconds(text: pl.Expr) -> pl.Expr:
+def _clock_seconds(text: pl.Expr) -> pl.Expr:
     """Seconds of a clock with days or without; null where a text is none."""
     return pl.coalesce(_clock(text, _CLOCK), _clock(text, _SHORT_CLOCK))
 
@@ -201,7 +201,7 @@ def without_suspension(rows: pl.DataFrame, runtime: str, notes: Notes) -> pl.Dat
     ran = pl.col(runtime)
     said = {
         "ElapsedRaw": pl.col("ElapsedRaw").cast(pl.Float64, strict=False),
-        "Elapsed": clock_seconds(pl.col("Elapsed")),
+        "Elapsed": _clock_seconds(pl.col("Elapsed")),
         "time_suspended": ran - pl.col("time_suspended").cast(pl.Float64, strict=False),
     }
     known = [elapsed for name, elapsed in said.items() if name in rows.columns]

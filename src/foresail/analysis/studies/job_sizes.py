@@ -38,7 +38,8 @@ def job_sizes(workload: Workload) -> Answer | str:
         f"Half of the jobs ask for at most {_cpus(levels[50])}, nine in ten for at most "
         f"{_cpus(levels[90])}; the mean is {number(scalars['mean_cpus'])}."
     )
-    notes = [f"{count(asked.size - cpus.size, 'job')} without cpus left out."]
+    left_out = asked.size - cpus.size
+    notes = [f"{count(left_out, 'job')} without cpus left out."] if left_out else []
     processors = workload.meta.processors
     if processors:
         small = float((cpus < _SMALL * processors).mean())
@@ -52,8 +53,9 @@ def job_sizes(workload: Workload) -> Answer | str:
         notes.append("The machine's size is unknown, so sizes are not compared with it.")
     tables = {"cpus": columns.cumulative_shares(cpus, "cpus")}
     plots = [_plot("cpus", "cpus of a job (log scale)", verdict)]
+    memory = columns.known(columns.memory_bytes(workload))
     for name, unit, sizes in (
-        ("memory", "GiB of memory of a job (log scale)", _memory(workload)),
+        ("memory", "GiB of memory of a job (log scale)", memory / _GIBIBYTE),
         ("gpus", "gpus of a job (log scale)", columns.known(columns.gpus(workload))),
     ):
         if sizes.size:
@@ -68,11 +70,7 @@ def job_sizes(workload: Workload) -> Answer | str:
                 f"{number(scalars[f'p90_{name}'])}."
             )
             plots.append(_plot(name, unit, said))
-    return Answer(verdict, scalars, tables, tuple(plots), _true_notes(notes))
-
-
-def _memory(workload: Workload) -> Floats:
-    return columns.known(columns.memory_bytes(workload)) / _GIBIBYTE
+    return Answer(verdict, scalars, tables, tuple(plots), tuple(notes))
 
 
 def _cpus(value: float) -> str:
@@ -81,10 +79,6 @@ def _cpus(value: float) -> str:
 
 def _plot(name: str, label: str, said: str) -> Plot:
     return columns.cumulative_plot(name, name, label, "share of jobs that ask for no more", said)
-
-
-def _true_notes(notes: list[str]) -> tuple[str, ...]:
-    return tuple(note for note in notes if not note.startswith("0 "))
 
 
 @register("analysis", "tasks_per_job")
@@ -211,6 +205,7 @@ def outcome_breakdown(workload: Workload) -> Answer | str:
         f"{percent(share['timed out', 'cpu time'])}."
     )
     unknown = len(workload) - ended.height
+    left_out = f"{count(unknown, 'job')} of unknown or partial outcome left out."
     plot = Plot(
         kind="bars",
         table="outcomes",
@@ -228,12 +223,8 @@ def outcome_breakdown(workload: Workload) -> Answer | str:
         scalars,
         {"outcomes": table},
         (plot,),
-        (columns.DEFINITION, *([_left_out(unknown)] if unknown else [])),
+        (columns.DEFINITION, *([left_out] if unknown else [])),
     )
-
-
-def _left_out(unknown: int) -> str:
-    return f"{count(unknown, 'job')} of unknown or partial outcome left out."
 
 
 _MEASURES: Final = ("jobs", "cpu time")

@@ -145,6 +145,7 @@ def allocation_over_time(workload: Workload) -> Answer | str:
     else:
         verdict += "; the machine's size is unknown."
     left_out = every.shape[0] - usable.shape[0]
+    lacking = f"{count(left_out, 'job')} that did not run, or lack a start, left out."
     step = duration((end - begin) / _BINS)
     note = f"Averages over {step}; “most of the time”: 10 % and 90 % quantile of these."
     plot = Plot(
@@ -163,12 +164,8 @@ def allocation_over_time(workload: Workload) -> Answer | str:
         scalars,
         {"use": table},
         (plot,),
-        (note, *([_left_out(left_out)] if left_out else [])),
+        (note, *([lacking] if left_out else [])),
     )
-
-
-def _left_out(jobs: int) -> str:
-    return f"{count(jobs, 'job')} that did not run, or lack a start, left out."
 
 
 def _steps(start: Floats, end: Floats, cpus: Floats) -> tuple[Floats, Floats, Floats]:

@@ -13,15 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from foresail.kernels.columns import (
-    BELIEF_COLUMNS,
-    BELIEF_LEVELS,
-    PREDICTED,
-    Q10,
-    QUANTILE_LEVELS,
-    SLOWDOWN_BOUND_SECONDS,
-    URGENCY,
-)
+from foresail.kernels import columns
 from foresail.kernels.compile import Floats, bare_kernel, kernel, part
 
 _ROOT_TWO_PI: Final = math.sqrt(2.0 * math.pi)
@@ -71,7 +63,7 @@ def _fill_survival(values: Floats, mu: float, sigma: float, low: float, survival
         survival[i] = upper_tail((values[i] - mu) / sigma) / left if values[i] > low else 1.0
 
 
-_QUANTILES = len(QUANTILE_LEVELS)
+_QUANTILES = len(columns.QUANTILE_LEVELS)
 STANDARD_QUANTILES: Final = (
     -1.2815515655446006,
     -0.6744897501960817,
@@ -239,7 +231,7 @@ def log_normal_mean(mu: float, sigma: float, cap: float, elapsed: float) -> floa
 @part
 def log_normal_urgency(mu: float, sigma: float, cap: float, elapsed: float) -> float:
     """E[1 / max(T, bound)]: mass below the bound, E[1 / X] from it to the cap, mass on the cap."""
-    low = max(elapsed, SLOWDOWN_BOUND_SECONDS)
+    low = max(elapsed, columns.SLOWDOWN_BOUND_SECONDS)
     if cap <= low:
         return 1.0 / low
     first, last = standardised(low, mu, sigma), standardised(cap, mu, sigma)
@@ -271,14 +263,16 @@ def log_normal_survival(
 @bare_kernel
 def summarise_log_normal(mu: float, sigma: float, cap: float, elapsed: float, row: Floats) -> None:
     """Fill a summary row (``foresail.kernels.columns``)."""
-    row[PREDICTED] = log_normal_mean(mu, sigma, cap, elapsed)
+    row[columns.PREDICTED] = log_normal_mean(mu, sigma, cap, elapsed)
     if elapsed > 0.0:
         for i in range(_QUANTILES):
-            row[Q10 + i] = log_normal_quantile(mu, sigma, cap, elapsed, QUANTILE_LEVELS[i])
+            row[columns.Q10 + i] = log_normal_quantile(
+                mu, sigma, cap, elapsed, columns.QUANTILE_LEVELS[i]
+            )
     else:  # the same, several times as quickly
         for i in range(_QUANTILES):
-            row[Q10 + i] = min(math.exp(mu + sigma * STANDARD_QUANTILES[i]), cap)
-    row[URGENCY] = log_normal_urgency(mu, sigma, cap, elapsed)
+            row[columns.Q10 + i] = min(math.exp(mu + sigma * STANDARD_QUANTILES[i]), cap)
+    row[columns.URGENCY] = log_normal_urgency(mu, sigma, cap, elapsed)
 
 
 @bare_kernel
@@ -290,8 +284,8 @@ def fill_log_normal_belief(
     A row is read as linear between its levels. Its last value is not the cap, far beyond what is
     likely, but such that the mean beyond the level before it stays right.
     """
-    for i in range(BELIEF_COLUMNS - 1):
-        row[i] = log_normal_quantile(mu, sigma, cap, elapsed, BELIEF_LEVELS[i])
-    last = row[BELIEF_COLUMNS - 2]
+    for i in range(columns.BELIEF_COLUMNS - 1):
+        row[i] = log_normal_quantile(mu, sigma, cap, elapsed, columns.BELIEF_LEVELS[i])
+    last = row[columns.BELIEF_COLUMNS - 2]
     beyond = log_normal_mean(mu, sigma, cap, last) if last < cap else cap
-    row[BELIEF_COLUMNS - 1] = min(max(2.0 * beyond - last, last), cap)
+    row[columns.BELIEF_COLUMNS - 1] = min(max(2.0 * beyond - last, last), cap)

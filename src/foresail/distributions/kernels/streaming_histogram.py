@@ -18,15 +18,7 @@ from typing import Final
 import numpy as np
 
 from foresail.distributions.kernels.survival_grid import PIECE_COLUMNS
-from foresail.kernels.columns import (
-    BELIEF_COLUMNS,
-    BELIEF_LEVELS,
-    PREDICTED,
-    Q10,
-    QUANTILE_LEVELS,
-    SLOWDOWN_BOUND_SECONDS,
-    URGENCY,
-)
+from foresail.kernels import columns
 from foresail.kernels.compile import Floats, bare_kernel, kernel, part
 
 
@@ -97,7 +89,7 @@ MERGED: Final = 4
 CENTROIDS: Final = 5
 """Places in a row; the counts follow the centroids."""
 
-_QUANTILES: Final = len(QUANTILE_LEVELS)
+_QUANTILES: Final = len(columns.QUANTILE_LEVELS)
 _NARROW: Final = 1e-6
 """Relative width of a piece below which its points are taken to be in its middle."""
 
@@ -307,7 +299,7 @@ def _mean_inverse(place: float, after: float, amount: float, next_amount: float)
 @part
 def _urgency(row: Floats) -> float:
     """E[1 / max(T, bound)]."""
-    bound = SLOWDOWN_BOUND_SECONDS
+    bound = columns.SLOWDOWN_BOUND_SECONDS
     used = int(row[USED])
     counts = CENTROIDS + _rooms(row)
     total = 0.0
@@ -357,15 +349,15 @@ def histogram_mean(row: Floats) -> float:
 @bare_kernel
 def summarise_histogram(row: Floats, summary: Floats) -> None:
     """Fill a summary row (``foresail.kernels.columns``); needs a point."""
-    summary[PREDICTED] = histogram_mean(row)
+    summary[columns.PREDICTED] = histogram_mean(row)
     for i in range(_QUANTILES):
-        summary[Q10 + i] = value_at(row, QUANTILE_LEVELS[i])
-    summary[URGENCY] = _urgency(row)
+        summary[columns.Q10 + i] = value_at(row, columns.QUANTILE_LEVELS[i])
+    summary[columns.URGENCY] = _urgency(row)
 
 
 @part
 def fill_histogram_belief(row: Floats, belief: Floats) -> None:
     """Fill a belief row (``foresail.kernels.columns``); needs a point."""
-    for i in range(BELIEF_COLUMNS):
-        belief[i] = value_at(row, BELIEF_LEVELS[i])
+    for i in range(columns.BELIEF_COLUMNS):
+        belief[i] = value_at(row, columns.BELIEF_LEVELS[i])
     belief[0] = row[SMALLEST]

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from foresail.kernels.compile import Floats, Integers, part, unlocked_kernel
+from foresail.kernels.heaps import HEAP_COLUMNS, TIME, heap_pop, heap_push
 
 ANYWHERE: Final = -1
 """The home of a job that may run in any partition that has the cpus."""
@@ -21,6 +22,11 @@ _PARTITION_COLUMNS = 9
 """Of a partition: free cpus; the first job that has no room, when it should have, and how many more
 cpus are free then; the same of those that are due; whether a pass is to be made (again); how many
 of those that are asked for have started."""
+
+_RUNNING, _BEGIN, _WAITING, _DUE = range(4)
+_COUNTERS: Final = 4
+"""How many run, with an end on the heap and a planned one; where the line begins, those before have
+started; how many are in line, and how many of these, from its front on, are due."""
 
 _MOST_GONE: Final = 64
 """Jobs that have started stay in line until they are so many: closing ranks is looking at all."""
@@ -41,7 +47,8 @@ class Futures(NamedTuple):
     start if either that or the plan lets them: at most ``most_tried``, for there may be many
     thousands that wait. ``by_ready[f]`` ascend, and have all times to come at which one is ready,
     infinite behind the last. Resource r beside cpus, of which there may be none
-    that counts, has ``room[r, p]``, ``needs[r, f, i]`` and ``running_needs[r]``.
+    that counts, has ``room[r, p]``, ``needs[r, f, i]`` and ``running_needs[r]``. A future is over
+    once the first ``wanted`` jobs have started, of which alone the starts are asked for.
     """
 
     now: float
@@ -67,6 +74,7 @@ class Futures(NamedTuple):
     room: Floats
     needs: Floats
     running_needs: Floats
+    wanted: int
 
 
 class Scratch(NamedTuple):
@@ -75,14 +83,14 @@ class Scratch(NamedTuple):
     ends: Floats
     line: Integers
     reordered: Integers
-    heap_times: Floats
-    heap_jobs: Integers
+    heap: Floats
+    counters: Integers
     planned_ends: Floats
     planned_widths: Floats
     planned_jobs: Integers
     planned_home: Integers
-    home: Integers
     promised: Integers
+    narrowest: Floats
     by_partition: Floats
     planned_needs: Floats
     unused: Floats
@@ -92,19 +100,19 @@ class Scratch(NamedTuple):
 
 def blank_scratch(partitions: int, jobs: int, running: int, others: int) -> Scratch:
     """Room for a call of ``fill_starts``."""
-    times, numbers = np.empty((4, jobs + running)), np.empty((7, jobs + running), np.int64)
+    times, numbers = np.empty((3, jobs + running)), np.empty((5, jobs + running), np.int64)
     return Scratch(
         ends=times[0],
         line=numbers[0],
         reordered=numbers[1],
-        heap_times=times[1],
-        heap_jobs=numbers[2],
-        planned_ends=times[2],
-        planned_widths=times[3],
-        planned_jobs=numbers[3],
-        planned_home=numbers[4],
-        home=numbers[5],
-        promised=numbers[6],
+        heap=np.empty((jobs + running, HEAP_COLUMNS)),
+        counters=np.zeros(_COUNTERS, np.int64),
+        planned_ends=times[1],
+        planned_widths=times[2],
+        planned_jobs=numbers[2],
+        planned_home=numbers[3],
+        promised=numbers[4],
+        narrowest=np.empty(1),
         by_partition=np.empty((_PARTITION_COLUMNS, partitions)),
         planned_needs=np.empty((others, jobs + running)),
         unused=np.empty((others, partitions)),
@@ -114,53 +122,21 @@ def blank_scratch(partitions: int, jobs: int, running: int, others: int) -> Scra
 
 
 @part
-def _push(times: Floats, jobs: Integers, count: int, time: float, job: int) -> int:
-    """Put a job into a heap by its time; returns how many are in it then."""
-    at = count
-    while at and times[(at - 1) // 2] > time:
-        times[at], jobs[at] = times[(at - 1) // 2], jobs[(at - 1) // 2]
-        at = (at - 1) // 2
-    times[at], jobs[at] = time, job
-    return count + 1
-
-
-@part
-def _pop(times: Floats, jobs: Integers, count: int) -> int:
-    """Take the first out of a heap; returns how many are in it then."""
-    count -= 1
-    time, job = times[count], jobs[count]
-    at = 0
-    while 2 * at + 1 < count:
-        child = 2 * at + 1
-        if child + 1 < count and times[child + 1] < times[child]:
-            child += 1
-        if times[child] >= time:
-            break
-        times[at], jobs[at] = times[child], jobs[child]
-        at = child
-    times[at], jobs[at] = time, job
-    return count
-
-
-@part
-def _plan(
-    futures: Futures, scratch: Scratch, held: int, end: float, future: int, job: int, home: int
-) -> int:
-    """Note when a job is planned to end, in order; returns of how many that is known."""
-    ends, needs = scratch.planned_ends, scratch.planned_needs
-    at = held
-    while at and ends[at - 1] > end:
+def _run(
+    futures: Futures, scratch: Scratch, future: int, job: int, home: int, plan: float, end: float
+) -> None:
+    """Note when a job ends, and in order when it is planned to."""
+    running = scratch.counters[_RUNNING]
+    heap_push(scratch.heap, running, end, job, job)
+    scratch.counters[_RUNNING] += 1
+    ends, needs, at = scratch.planned_ends, scratch.planned_needs, running
+    while at and ends[at - 1] > plan:
         _move_plan(scratch, at - 1, at)
         at -= 1
-    ends[at], scratch.planned_jobs[at], scratch.planned_home[at] = end, job, home
-    jobs = futures.widths.shape[1]
-    if job < jobs:
-        scratch.planned_widths[at] = futures.widths[future, job]
-    else:
-        scratch.planned_widths[at] = futures.running_widths[job - jobs]
+    ends[at], scratch.planned_jobs[at], scratch.planned_home[at] = plan, job, home
+    scratch.planned_widths[at] = _width(futures, future, job)
     for other in range(needs.shape[0]):
         needs[other, at] = _need(futures, other, future, job)
-    return held + 1
 
 
 @part
@@ -172,6 +148,15 @@ def _move_plan(scratch: Scratch, source: int, place: int) -> None:
     scratch.planned_home[place] = scratch.planned_home[source]
     for other in range(scratch.planned_needs.shape[0]):
         scratch.planned_needs[other, place] = scratch.planned_needs[other, source]
+
+
+@part
+def _width(futures: Futures, future: int, job: int) -> float:
+    """Return how many cpus a job has, which may be one that runs already."""
+    jobs = futures.widths.shape[1]
+    if job < jobs:
+        return float(futures.widths[future, job])
+    return float(futures.running_widths[job - jobs])
 
 
 @part
@@ -200,19 +185,23 @@ def _hold(futures: Futures, future: int, job: int, home: int, room: Floats, sign
 
 
 @part
-def _unplan(scratch: Scratch, held: int, job: int) -> int:
-    """Forget a job that has ended; returns of how many an end is planned."""
+def _end_first(futures: Futures, scratch: Scratch, future: int) -> None:
+    """Let the first that ends leave the cpus, and what else counts, to others."""
+    job = heap_pop(scratch.heap, scratch.counters[_RUNNING])
+    scratch.counters[_RUNNING] -= 1
     at = 0
     while scratch.planned_jobs[at] != job:
         at += 1
-    for place in range(at, held - 1):
+    home = scratch.planned_home[at]
+    for place in range(at, scratch.counters[_RUNNING]):
         _move_plan(scratch, place + 1, place)
-    return held - 1
+    scratch.by_partition[_FREE, home] += _width(futures, future, job)
+    _hold(futures, future, job, home, scratch.unused, -1.0)
 
 
 @part
 def _shadow(
-    futures: Futures, scratch: Scratch, held: int, future: int, job: int, home: int, spare: Floats
+    futures: Futures, scratch: Scratch, future: int, job: int, home: int, spare: Floats
 ) -> tuple[float, float]:
     """Return when a job should have room in a partition, and how many more cpus are free then.
 
@@ -222,10 +211,10 @@ def _shadow(
     free, width = scratch.by_partition[_FREE, home], futures.widths[future, job]
     for other in range(spare.shape[0]):
         spare[other, home] = scratch.unused[other, home]
-    at = 0
-    while at < held:
+    at, running = 0, scratch.counters[_RUNNING]
+    while at < running:
         end = ends[at]
-        while at < held and ends[at] == end:
+        while at < running and ends[at] == end:
             if homes[at] == home:
                 free += widths[at]
                 for other in range(spare.shape[0]):
@@ -302,32 +291,17 @@ def _is_let_in(
 
 @part
 def _pass_over(
-    futures: Futures,
-    scratch: Scratch,
-    future: int,
-    home: int,
-    begin: int,
-    waiting: int,
-    due: int,
-    count: int,
-    held: int,
-    now: float,
-    wanted: int,
-    narrowest: float,
-    starts: Floats,
-) -> tuple[int, int]:
-    """Start what can start in one partition, of ``waiting`` jobs of which the first are ``due``.
-
-    Those before ``begin`` have started; none is narrower than ``narrowest``. Returns how many are
-    in the heap, and of how many an end is planned.
-    """
-    parts, line = scratch.by_partition, scratch.line
+    futures: Futures, scratch: Scratch, future: int, home: int, now: float, starts: Floats
+) -> None:
+    """Start what can start of the line in one partition."""
+    parts, line, due = scratch.by_partition, scratch.line, scratch.counters[_DUE]
+    narrowest = scratch.narrowest[0] * (1.0 - 1e-6)
     free, several = parts[_FREE], futures.cpus.shape[0] > 1
     parts[_HEAD, home] = parts[_DUE_HEAD, home] = _NOBODY
     parts[_SHADOW, home] = parts[_DUE_SHADOW, home] = math.inf
     parts[_IS_STALE, home] = 0.0
     tried = 0
-    for place in range(begin, waiting):
+    for place in range(scratch.counters[_BEGIN], scratch.counters[_WAITING]):
         job = line[place]
         if starts[job] != math.inf:
             continue
@@ -337,7 +311,7 @@ def _pass_over(
         # fits.
         has_head = parts[_HEAD, home] >= 0.0 or parts[_DUE_HEAD, home] >= 0.0
         tried += has_head
-        is_full = free[home] <= 0.0 or free[home] < narrowest * (1.0 - 1e-6)
+        is_full = free[home] <= 0.0 or free[home] < narrowest
         if has_head and (is_full or tried > futures.most_tried or not futures.backfills):
             break
         if _ready_seconds(futures, scratch, future, job) > now:
@@ -348,36 +322,33 @@ def _pass_over(
             if parts[head, home] < 0.0:
                 parts[head, home] = job
                 spare = scratch.due_spare if place < due else scratch.spare
-                time, more = _shadow(futures, scratch, held, future, job, home, spare)
+                time, more = _shadow(futures, scratch, future, job, home, spare)
                 parts[first, home], parts[first + 1, home] = time, more
             continue
         if not _is_let_in(futures, scratch, future, job, home, now):
             continue
         starts[job] = now
-        parts[_STARTED, home] += job < wanted
-        scratch.home[job] = home
+        parts[_STARTED, home] += job < futures.wanted
         scratch.ends[job] = now + futures.runtimes[future, job]
-        count = _push(scratch.heap_times, scratch.heap_jobs, count, scratch.ends[job], job)
-        held = _plan(futures, scratch, held, end, future, job, home)
+        _run(futures, scratch, future, job, home, end, scratch.ends[job])
         if several and futures.home[future, job] == ANYWHERE:
             for other in range(futures.cpus.shape[0]):
                 if other != home and _waits_for(futures, scratch, future, job, other):
                     parts[_IS_STALE, other] = 1.0
-    return count, held
 
 
 @part
-def _close_ranks(line: Integers, starts: Floats, waiting: int, due: int) -> tuple[int, int]:
-    """Take jobs that have started out of the line; returns how many are left, and are due."""
-    kept, were_due = 0, due
-    for place in range(waiting):
+def _close_ranks(scratch: Scratch, starts: Floats) -> None:
+    """Take jobs that have started out of the line."""
+    line, counters, kept, were_due = scratch.line, scratch.counters, 0, scratch.counters[_DUE]
+    for place in range(counters[_WAITING]):
         job = line[place]
         if starts[job] != math.inf:
-            due -= place < were_due
+            counters[_DUE] -= place < were_due
             continue
         line[kept] = job
         kept += 1
-    return kept, due
+    counters[_BEGIN], counters[_WAITING] = 0, kept
 
 
 @part
@@ -420,132 +391,112 @@ def _next_stale(scratch: Scratch) -> int:
 
 
 @part
-def _let_ahead(
-    futures: Futures,
-    scratch: Scratch,
-    waiting: int,
-    first: int,
-    known: int,
-    starts: Floats,
-    now: float,
-) -> tuple[int, int]:
-    """Put jobs that have come to be due behind the ``first`` that were, before all others.
+def _let_ahead(futures: Futures, scratch: Scratch, known: int, starts: Floats, now: float) -> int:
+    """Put jobs that have come to be due behind those that were, before all others.
 
-    ``known`` of ``by_due`` have been looked at; returns how many are due, and looked at, now.
+    ``known`` of ``by_due`` have been looked at; returns how many are now.
     """
-    line, reordered = scratch.line, scratch.reordered
-    count = first
+    line, reordered, counters = scratch.line, scratch.reordered, scratch.counters
+    first, count = counters[_DUE], counters[_DUE]
     while known < futures.by_due.shape[0] and futures.due[futures.by_due[known]] <= now:
         job = futures.by_due[known]
         known += 1
         if starts[job] == math.inf:
             reordered[count] = job
             count += 1
+    counters[_DUE] = count
     # Then the others, in the order in which they were.
-    due = count
-    for place in range(first, waiting):
+    for place in range(first, counters[_WAITING]):
         if futures.due[line[place]] > now:
             reordered[count] = line[place]
             count += 1
-    for place in range(first, waiting):
+    for place in range(first, counters[_WAITING]):
         line[place] = reordered[place]
-    return due, known
+    return known
+
+
+@part
+def _begin(futures: Futures, scratch: Scratch, future: int) -> int:
+    """Let everything be as it is at the moment; returns how many of the wanted can start ever."""
+    jobs, counters, widths = futures.widths.shape[1], scratch.counters, futures.widths[future]
+    scratch.ends[:jobs] = math.inf
+    scratch.promised[:] = ANYWHERE
+    scratch.by_partition[_STARTED] = 0.0
+    for home in range(futures.cpus.shape[0]):
+        scratch.by_partition[_FREE, home] = futures.cpus[home]
+        for other in range(futures.room.shape[0]):
+            scratch.unused[other, home] = futures.room[other, home]
+    counters[:] = 0
+    for each in range(futures.running_widths.shape[0]):
+        job, home = jobs + each, futures.running_home[each]
+        scratch.ends[job] = max(futures.running_ends[future, each], futures.now)
+        scratch.by_partition[_FREE, home] -= futures.running_widths[each]
+        _hold(futures, future, job, home, scratch.unused, 1.0)
+        plan = max(futures.running_planned[each], futures.now)
+        _run(futures, scratch, future, job, home, plan, scratch.ends[job])
+    # In line are those that can start ever.
+    left, narrowest = 0, math.inf
+    for place in range(jobs):
+        job = futures.order[future, place]
+        if futures.ready[future, job] < math.inf and _could_hold(futures, future, job):
+            scratch.line[counters[_WAITING]] = job
+            counters[_WAITING] += 1
+            left += job < futures.wanted
+            narrowest = min(narrowest, widths[job])
+    scratch.narrowest[0] = narrowest
+    return left
+
+
+@part
+def _pass_over_all(
+    futures: Futures, scratch: Scratch, future: int, now: float, starts: Floats
+) -> None:
+    """Make passes over the partitions until none is to be made again."""
+    partitions = futures.cpus.shape[0]
+    scratch.by_partition[_IS_STALE] = 1.0
+    home = 0
+    while home >= 0:
+        _pass_over(futures, scratch, future, home, now, starts)
+        home = _next_stale(scratch)
+        if home < 0 and partitions > 1:
+            _promise_once(futures, scratch)
+            home = _next_stale(scratch)
+    if partitions > 1:
+        scratch.promised[:] = ANYWHERE
 
 
 @unlocked_kernel
-def fill_starts(
-    futures: Futures, first: int, last: int, wanted: int, scratch: Scratch, starts: Floats
-) -> None:
+def fill_starts(futures: Futures, first: int, last: int, scratch: Scratch, starts: Floats) -> None:
     """Find when jobs start in the futures from ``first`` to before ``last``.
 
-    Parameters
-    ----------
-    futures
-        What is known and drawn.
-    first, last
-        Which of them.
-    wanted
-        Only of the first so many jobs the start is asked for; it is over once these have started.
-    scratch
-        Is worked on.
-    starts
-        Is given the starts (seconds, infinite for never), shape (futures, jobs).
+    ``scratch`` is worked on; ``starts`` are given (seconds, infinite for never), shape (futures,
+    jobs).
     """
-    jobs = futures.widths.shape[1]
-    ends, line = scratch.ends, scratch.line
-    heap_time, heap_job = scratch.heap_times, scratch.heap_jobs
-    free = scratch.by_partition[_FREE]
-    partitions = futures.cpus.shape[0]
+    counters, heap, line = scratch.counters, scratch.heap, scratch.line
     for future in range(first, last):
-        ready, widths = futures.ready[future], futures.widths[future]
         starts[future] = math.inf
-        ends[:jobs] = math.inf
-        scratch.promised[:] = ANYWHERE
-        for home in range(partitions):
-            free[home] = futures.cpus[home]
-            for other in range(futures.room.shape[0]):
-                scratch.unused[other, home] = futures.room[other, home]
-        count = held = 0
-        for each in range(futures.running_widths.shape[0]):
-            end = max(futures.running_ends[future, each], futures.now)
-            ends[jobs + each] = end
-            home = futures.running_home[each]
-            free[home] -= futures.running_widths[each]
-            _hold(futures, future, jobs + each, home, scratch.unused, 1.0)
-            count = _push(heap_time, heap_job, count, end, jobs + each)
-            plan = max(futures.running_planned[each], futures.now)
-            held = _plan(futures, scratch, held, plan, future, jobs + each, home)
-        waiting = left = begin = gone = 0
-        scratch.by_partition[_STARTED] = 0.0
-        narrowest = math.inf
-        for place in range(jobs):
-            job = futures.order[future, place]
-            if ready[job] < math.inf and _could_hold(futures, future, job):
-                line[waiting] = job
-                waiting += 1
-                left += job < wanted
-                narrowest = min(narrowest, widths[job])
-        now = futures.now
-        due = known = comes = 0
+        left = _begin(futures, scratch, future)
+        now, known, comes, gone = futures.now, 0, 0, 0
         while left > scratch.by_partition[_STARTED].sum():
             falls_due = (
                 known < futures.by_due.shape[0] and futures.due[futures.by_due[known]] <= now
             )
             if gone > (0 if falls_due else _MOST_GONE):
-                waiting, due = _close_ranks(line, starts[future], waiting, due)
-                begin = gone = 0
+                _close_ranks(scratch, starts[future])
+                gone = 0
             if falls_due:
-                due, known = _let_ahead(futures, scratch, waiting, due, known, starts[future], now)
-            scratch.by_partition[_IS_STALE] = 1.0
-            running, home = count, 0
-            while home >= 0:
-                count, held = _pass_over(
-                    futures,
-                    scratch,
-                    future,
-                    home,
-                    begin,
-                    waiting,
-                    due,
-                    count,
-                    held,
-                    now,
-                    wanted,
-                    narrowest,
-                    starts[future],
-                )
-                home = _next_stale(scratch)
-                if home < 0 and partitions > 1:
-                    _promise_once(futures, scratch)
-                    home = _next_stale(scratch)
-            if partitions > 1:
-                scratch.promised[:] = ANYWHERE
-            gone += count - running
-            while begin < waiting and starts[future, line[begin]] != math.inf:
-                begin += 1
+                known = _let_ahead(futures, scratch, known, starts[future], now)
+            running = counters[_RUNNING]
+            _pass_over_all(futures, scratch, future, now, starts[future])
+            gone += counters[_RUNNING] - running
+            while (
+                counters[_BEGIN] < counters[_WAITING]
+                and starts[future, line[counters[_BEGIN]]] != math.inf
+            ):
+                counters[_BEGIN] += 1
             while comes < futures.by_ready.shape[1] and futures.by_ready[future, comes] <= now:
                 comes += 1
-            soonest = heap_time[0] if count else math.inf
+            soonest = heap[0, TIME] if counters[_RUNNING] else math.inf
             if comes < futures.by_ready.shape[1]:
                 soonest = min(soonest, futures.by_ready[future, comes])
             while known < futures.by_due.shape[0]:
@@ -557,14 +508,5 @@ def fill_starts(
             if soonest == math.inf:
                 break
             now = max(now, soonest)
-            while count and heap_time[0] <= now:
-                job = heap_job[0]
-                count = _pop(heap_time, heap_job, count)
-                if job < jobs:
-                    home = scratch.home[job]
-                    free[home] += widths[job]
-                else:
-                    home = futures.running_home[job - jobs]
-                    free[home] += futures.running_widths[job - jobs]
-                _hold(futures, future, job, home, scratch.unused, -1.0)
-                held = _unplan(scratch, held, job)
+            while counters[_RUNNING] and heap[0, TIME] <= now:
+                _end_first(futures, scratch, future)

@@ -22,18 +22,7 @@ from foresail.schedulers.kernels.waiting_queue import (
     take_place,
     value_of,
 )
-from foresail.simulator.kernels.replay_loop import (
-    END,
-    EXPECTED,
-    PASSING,
-    PAST,
-    RUNTIME,
-    START,
-    STARTED,
-    Replay,
-    act,
-    look_ahead,
-)
+from foresail.simulator.kernels import replay_loop
 
 Numbers = NDArray[Any]
 
@@ -56,14 +45,14 @@ class ToCome(NamedTuple):
 
 
 @bare_kernel
-def enter_queue(at: Replay, waiting: Integers, running: Integers) -> None:
+def enter_queue(at: replay_loop.Replay, waiting: Integers, running: Integers) -> None:
     """Take jobs that wait and run, of which the rows are filled, into an idle machine's tables."""
     queue = at.queue
     now = queue.numbers[NOW]
     for i in range(running.size):
         slot = running[i]
         job = queue.jobs[slot]
-        hold(queue.release, queue.counters[RELEASES], job[EXPECTED], job[WIDTH], slot)
+        hold(queue.release, queue.counters[RELEASES], job[replay_loop.EXPECTED], job[WIDTH], slot)
         queue.counters[RELEASES] += 1
         count_running(queue.kinds, queue.counters, int(job[KIND]), 1)
     for i in range(waiting.size):
@@ -99,7 +88,7 @@ def _copy_columns(source: Floats, target: Floats) -> None:
 
 
 @part
-def _renew(source: Replay, target: Replay) -> None:
+def _renew(source: replay_loop.Replay, target: replay_loop.Replay) -> None:
     """Let all be in one as it is in the other."""
     _copy(source.machine, target.machine)
     _copy_columns(source.queue.jobs, target.queue.jobs)
@@ -120,7 +109,7 @@ def _renew(source: Replay, target: Replay) -> None:
 
 
 @part
-def _submit_later(at: Replay, submissions: ToCome, future: int, slot: int) -> None:
+def _submit_later(at: replay_loop.Replay, submissions: ToCome, future: int, slot: int) -> None:
     """Fill the rows of jobs to come, the first of them at ``slot``; the last row is nobody's."""
     queue = at.queue
     nobody = queue.specs.shape[0] - 1
@@ -136,7 +125,7 @@ def _submit_later(at: Replay, submissions: ToCome, future: int, slot: int) -> No
             _copy(submissions.summaries[row], queue.summaries[slot])
             job[WIDTH] = submissions.widths[row]
             job[KIND] = submissions.kinds[row]
-            job[RUNTIME] = submissions.runtimes[future, i]
+            job[replay_loop.RUNTIME] = submissions.runtimes[future, i]
             slot += 1
         queue.specs[at.arrivals[i], SUBMIT] = seconds
         job[SUBMITTED] = seconds
@@ -144,8 +133,8 @@ def _submit_later(at: Replay, submissions: ToCome, future: int, slot: int) -> No
 
 @unlocked_kernel
 def fill_replayed(
-    known: Replay,
-    at: Replay,
+    known: replay_loop.Replay,
+    at: replay_loop.Replay,
     submissions: ToCome,
     running: Integers,
     running_ends: Floats,
@@ -180,22 +169,24 @@ def fill_replayed(
         now = queue.numbers[NOW]
         for i in range(running.size):
             slot = running[i]
-            jobs[slot, END] = max(running_ends[future, i], now)
-            jobs[slot, RUNTIME] = jobs[slot, END] - jobs[slot, START]
-            heap_push(at.ends, i, jobs[slot, END], i, slot)
+            jobs[slot, replay_loop.END] = max(running_ends[future, i], now)
+            jobs[slot, replay_loop.RUNTIME] = (
+                jobs[slot, replay_loop.END] - jobs[slot, replay_loop.START]
+            )
+            heap_push(at.ends, i, jobs[slot, replay_loop.END], i, slot)
         left = wanted.size
         for i in range(left):
-            jobs[wanted[i], RUNTIME] = runtimes[future, i]
+            jobs[wanted[i], replay_loop.RUNTIME] = runtimes[future, i]
         _submit_later(at, submissions, future, first_slot)
         while left > 0:
-            action = look_ahead(at)
-            if action == PAST:
+            action = replay_loop.look_ahead(at)
+            if action == replay_loop.PAST:
                 break
-            started = counters[STARTED]
-            act(at, action)
-            if action == PASSING:
-                for i in range(counters[STARTED] - started):
+            started = counters[replay_loop.STARTED]
+            replay_loop.act(at, action)
+            if action == replay_loop.PASSING:
+                for i in range(counters[replay_loop.STARTED] - started):
                     left -= queue.starts[i] < first_slot
         for i in range(wanted.size):
-            start = jobs[wanted[i], START]
+            start = jobs[wanted[i], replay_loop.START]
             starts[future, i] = math.inf if math.isnan(start) else start

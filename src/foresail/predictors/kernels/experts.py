@@ -26,30 +26,7 @@ from foresail.kernels.borrowed import room
 from foresail.kernels.columns import REQUESTED
 from foresail.kernels.compile import Floats, bare_kernel, bare_step, part
 from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs
-from foresail.predictors.kernels.experience import (
-    ESTIMATORS,
-    EXPERIENCE_HEAD,
-    MEAN,
-    estimate,
-    histogram_place,
-    histogram_size,
-    mark,
-    score,
-    take,
-    watch,
-)
-from foresail.predictors.kernels.history_table import (
-    FEATURE_COLUMNS,
-    FEATURES,
-    KEY_COLUMNS,
-    ROW_COLUMNS,
-    feature_place,
-    fill_key,
-    find_row,
-    make_row,
-    row_place,
-    touch,
-)
+from foresail.predictors.kernels import experience, history_table
 from foresail.predictors.kernels.members import fill_point_belief
 from foresail.predictors.kernels.request import DAY_SECONDS
 
@@ -99,11 +76,11 @@ def uncut_histogram(row: Floats, removed: Floats) -> None:
     row[CENTROIDS + kept], row[counts + kept] = removed[4], removed[5]
 
 
-LIMITED: Final = EXPERIENCE_HEAD
-POINT_ONLY: Final = EXPERIENCE_HEAD + 1
-CLOCK: Final = EXPERIENCE_HEAD + 2
-LEARNED: Final = EXPERIENCE_HEAD + 3
-HEAD_COLUMNS: Final = EXPERIENCE_HEAD + 4
+LIMITED: Final = experience.EXPERIENCE_HEAD
+POINT_ONLY: Final = experience.EXPERIENCE_HEAD + 1
+CLOCK: Final = experience.EXPERIENCE_HEAD + 2
+LEARNED: Final = experience.EXPERIENCE_HEAD + 3
+HEAD_COLUMNS: Final = experience.EXPERIENCE_HEAD + 4
 """The head, continued: whether beliefs end at the requested time, whether they are the winning
 estimate alone (1 or 0 each), the time of the latest event, and how many jobs were learned. Of a
 job without a limit a day is believed before any has ended."""
@@ -120,7 +97,7 @@ NO_EXPERT: Final = -1.0
 
 def job_columns(features: int) -> int:
     """Length of a job's row."""
-    return ESTIMATES + features * ESTIMATORS
+    return ESTIMATES + features * experience.ESTIMATORS
 
 
 @part
@@ -139,35 +116,39 @@ def ask(model: Floats, spec: Floats, job: Floats) -> None:
     known of all jobs.
     """
     job[EXPERT] = NO_EXPERT
-    all_jobs = int(model[FEATURES]) - 1
+    all_jobs = int(model[history_table.FEATURES]) - 1
     for i in range(ESTIMATES, job.size):
         job[i] = math.nan
-    key = room(KEY_COLUMNS)
+    key = room(history_table.KEY_COLUMNS)
     least, most_values = math.inf, 0.0
     most_attributes = 0.0
     scored = False
     for number in range(all_jobs + 1):
-        place = feature_place(model, number)
-        if not fill_key(number, model[place : place + FEATURE_COLUMNS], spec, key):
+        place = history_table.feature_place(model, number)
+        if not history_table.fill_key(
+            number, model[place : place + history_table.FEATURE_COLUMNS], spec, key
+        ):
             continue
-        at = find_row(model, key)
+        at = history_table.find_row(model, key)
         if at < 0:
             continue
-        touch(model, at)
-        begin = row_place(model, at)
-        row = model[begin : begin + int(model[ROW_COLUMNS])]
-        histogram = histogram_place(model)
+        history_table.touch(model, at)
+        begin = history_table.row_place(model, at)
+        row = model[begin : begin + int(model[history_table.ROW_COLUMNS])]
+        histogram = experience.histogram_place(model)
         values = row[histogram + COUNT]
         if values == 0.0:
             continue
         if not scored and model[place] > most_attributes:
             most_attributes = model[place]
-            job[EXPERT], job[ROW] = number * ESTIMATORS + MEAN, at
+            job[EXPERT], job[ROW] = number * experience.ESTIMATORS + experience.MEAN, at
         if number == all_jobs and job[EXPERT] == NO_EXPERT:
-            job[EXPERT], job[ROW] = number * ESTIMATORS + MEAN, at
-        for estimator in range(ESTIMATORS):
-            job[ESTIMATES + number * ESTIMATORS + estimator] = estimate(row, histogram, estimator)
-            error = score(row, estimator)
+            job[EXPERT], job[ROW] = number * experience.ESTIMATORS + experience.MEAN, at
+        for estimator in range(experience.ESTIMATORS):
+            job[ESTIMATES + number * experience.ESTIMATORS + estimator] = experience.estimate(
+                row, histogram, estimator
+            )
+            error = experience.score(row, estimator)
             # What is known of all jobs stands in, and never competes.
             if number == all_jobs or math.isnan(error):
                 continue
@@ -175,13 +156,13 @@ def ask(model: Floats, spec: Floats, job: Floats) -> None:
             if not scored or better:
                 scored = True
                 least, most_values = error, values
-                job[EXPERT], job[ROW] = number * ESTIMATORS + estimator, at
+                job[EXPERT], job[ROW] = number * experience.ESTIMATORS + estimator, at
 
 
 @bare_kernel
 def winner_histogram(model: Floats, job: Floats) -> int:
     """Return where in the model the winning feature-value's history begins; the job has one."""
-    return row_place(model, int(job[ROW])) + histogram_place(model)
+    return history_table.row_place(model, int(job[ROW])) + experience.histogram_place(model)
 
 
 @bare_kernel
@@ -204,7 +185,7 @@ def predict(inputs: PredictorInputs) -> None:
         summarise_point(min(job[ESTIMATES + int(job[EXPERT])], limit), summary)
     else:
         begin = winner_histogram(model, job)
-        histogram = model[begin : begin + histogram_size(model)]
+        histogram = model[begin : begin + experience.histogram_size(model)]
         removed = room(REMOVED)
         cut_histogram(histogram, limit, removed)
         summarise_histogram(histogram, summary)
@@ -218,20 +199,20 @@ def _row_to_learn(inputs: PredictorInputs, number: int, key: Floats) -> int:
     ``key`` is room to work in.
     """
     model = inputs.model
-    place = feature_place(model, number)
-    feature = model[place : place + FEATURE_COLUMNS]
-    if not fill_key(number, feature, inputs.specs[inputs.slot], key):
+    place = history_table.feature_place(model, number)
+    feature = model[place : place + history_table.FEATURE_COLUMNS]
+    if not history_table.fill_key(number, feature, inputs.specs[inputs.slot], key):
         return -1
-    at = find_row(model, key)
+    at = history_table.find_row(model, key)
     if at < 0:
-        at = make_row(model, key)
+        at = history_table.make_row(model, key)
     else:
-        touch(model, at)
-    begin = row_place(model, at)
-    row = model[begin : begin + int(model[ROW_COLUMNS])]
-    first = ESTIMATES + number * ESTIMATORS
-    estimates = inputs.jobs[inputs.slot, first : first + ESTIMATORS]
-    mark(row, estimates, inputs.runtime)
+        history_table.touch(model, at)
+    begin = history_table.row_place(model, at)
+    row = model[begin : begin + int(model[history_table.ROW_COLUMNS])]
+    first = ESTIMATES + number * experience.ESTIMATORS
+    estimates = inputs.jobs[inputs.slot, first : first + experience.ESTIMATORS]
+    experience.mark(row, estimates, inputs.runtime)
     return begin
 
 
@@ -242,11 +223,13 @@ def observe(inputs: PredictorInputs) -> None:
     if not math.isfinite(runtime) or runtime < 0.0:
         return
     now = _clock(model, inputs.now)
-    key = room(KEY_COLUMNS)
-    for number in range(int(model[FEATURES])):
+    key = room(history_table.KEY_COLUMNS)
+    for number in range(int(model[history_table.FEATURES])):
         begin = _row_to_learn(inputs, number, key)
         if begin >= 0:
-            take(model, model[begin : begin + int(model[ROW_COLUMNS])], now, runtime)
+            experience.take(
+                model, model[begin : begin + int(model[history_table.ROW_COLUMNS])], now, runtime
+            )
     model[LEARNED] += 1.0
 
 
@@ -257,13 +240,13 @@ def observe_and_forget(inputs: PredictorInputs) -> None:
     if not math.isfinite(runtime) or runtime < 0.0:
         return
     now = _clock(model, inputs.now)
-    key = room(KEY_COLUMNS)
-    for number in range(int(model[FEATURES])):
+    key = room(history_table.KEY_COLUMNS)
+    for number in range(int(model[history_table.FEATURES])):
         begin = _row_to_learn(inputs, number, key)
         if begin >= 0:
-            row = model[begin : begin + int(model[ROW_COLUMNS])]
-            watch(model, row, runtime)
-            take(model, row, now, runtime)
+            row = model[begin : begin + int(model[history_table.ROW_COLUMNS])]
+            experience.watch(model, row, runtime)
+            experience.take(model, row, now, runtime)
     model[LEARNED] += 1.0
 
 
@@ -275,7 +258,7 @@ def belief(inputs: PredictorInputs, row: Floats) -> None:
         fill_point_belief(inputs, row)
         return
     begin = winner_histogram(model, job)
-    histogram = model[begin : begin + histogram_size(model)]
+    histogram = model[begin : begin + experience.histogram_size(model)]
     removed = room(REMOVED)
     cut_histogram(histogram, belief_end(model, inputs.specs[inputs.slot]), removed)
     fill_histogram_belief(histogram, row)

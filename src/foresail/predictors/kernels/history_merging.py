@@ -7,37 +7,8 @@ import numpy as np
 from foresail.distributions.kernels.streaming_histogram import merge
 from foresail.kernels.borrowed import room
 from foresail.kernels.compile import Floats, bare_kernel, part
-from foresail.predictors.kernels.experience import (
-    ALARMS,
-    ALPHA,
-    DOWNWARDS_SINCE,
-    HELD,
-    LATEST,
-    RECENT,
-    ROLLING_VALUE,
-    SUM,
-    TAKEN,
-    UPWARDS,
-    VALUES,
-    estimate_anew,
-    histogram_place,
-    histogram_size,
-    ring_place,
-)
+from foresail.predictors.kernels import experience, history_table
 from foresail.predictors.kernels.experts import LEARNED
-from foresail.predictors.kernels.history_table import (
-    AT_ORDER,
-    CODE,
-    FEATURE_COLUMNS,
-    KEY_COLUMNS,
-    OLDEST,
-    ROW_COLUMNS,
-    feature_place,
-    find_row,
-    make_row,
-    row_place,
-    touch,
-)
 
 
 def absorb(model: Floats, other: Floats, codes: Floats) -> None:
@@ -50,7 +21,7 @@ def absorb(model: Floats, other: Floats, codes: Floats) -> None:
     codes
         ``codes[column, code]`` is the code here of what has ``code`` in ``other``.
     """
-    width = int(model[ROW_COLUMNS])
+    width = int(model[history_table.ROW_COLUMNS])
     _absorb(model, other, codes, np.empty(width), np.empty(2 * width))
 
 
@@ -58,24 +29,24 @@ def absorb(model: Floats, other: Floats, codes: Floats) -> None:
 def _absorb(model: Floats, other: Floats, codes: Floats, theirs: Floats, both: Floats) -> None:
     """Absorb like above, with room for a row, and for what is in two rows."""
     width = theirs.size
-    order = int(other[AT_ORDER])
-    key = room(KEY_COLUMNS)
+    order = int(other[history_table.AT_ORDER])
+    key = room(history_table.KEY_COLUMNS)
     # In order of use, so that what would be forgotten first stays the first to be forgotten.
-    at = int(other[OLDEST])
+    at = int(other[history_table.OLDEST])
     while at > 0:
-        begin = row_place(other, at - 1)
+        begin = history_table.row_place(other, at - 1)
         for i in range(width):
             theirs[i] = other[begin + i]
-        feature = feature_place(other, int(theirs[0]))
-        _translate(other[feature : feature + FEATURE_COLUMNS], theirs, codes, key)
-        row = find_row(model, key)
+        feature = history_table.feature_place(other, int(theirs[0]))
+        _translate(other[feature : feature + history_table.FEATURE_COLUMNS], theirs, codes, key)
+        row = history_table.find_row(model, key)
         if row < 0:
-            begin = row_place(model, make_row(model, key))
-            for i in range(KEY_COLUMNS, width):
+            begin = history_table.row_place(model, history_table.make_row(model, key))
+            for i in range(history_table.KEY_COLUMNS, width):
                 model[begin + i] = theirs[i]
         else:
-            touch(model, row)
-            begin = row_place(model, row)
+            history_table.touch(model, row)
+            begin = history_table.row_place(model, row)
             _join(model, model[begin : begin + width], theirs, both)
         at = int(other[order + 2 * (at - 1)])
     model[LEARNED] += other[LEARNED]
@@ -84,53 +55,56 @@ def _absorb(model: Floats, other: Floats, codes: Floats, theirs: Floats, both: F
 @part
 def _translate(feature: Floats, row: Floats, codes: Floats, key: Floats) -> None:
     """The key of a row of the other table in the codes of this one."""
-    for i in range(KEY_COLUMNS):
+    for i in range(history_table.KEY_COLUMNS):
         key[i] = row[i]
     for i in range(int(feature[0])):
-        if int(feature[1 + 2 * i]) == CODE:
+        if int(feature[1 + 2 * i]) == history_table.CODE:
             key[1 + i] = codes[int(feature[2 + 2 * i]), int(row[1 + i])]
 
 
 @part
 def _join(model: Floats, row: Floats, theirs: Floats, both: Floats) -> None:
     """Add one feature-value's row to another."""
-    begin = histogram_place(model)
-    end = begin + histogram_size(model)
-    for i in range(SUM, VALUES):
+    begin = experience.histogram_place(model)
+    end = begin + experience.histogram_size(model)
+    for i in range(experience.SUM, experience.VALUES):
         row[i] += theirs[i]
     merge(row[begin:end], theirs[begin:end], both)
-    if theirs[LATEST] > row[LATEST]:
-        for place in range(UPWARDS, DOWNWARDS_SINCE + 1):
+    if theirs[experience.LATEST] > row[experience.LATEST]:
+        for place in range(experience.UPWARDS, experience.DOWNWARDS_SINCE + 1):
             row[place] = theirs[place]
-    row[ALARMS] += theirs[ALARMS]
+    row[experience.ALARMS] += theirs[experience.ALARMS]
     _join_last_values(model, row, theirs, both)
-    row[LATEST] = max(row[LATEST], theirs[LATEST])
+    row[experience.LATEST] = max(row[experience.LATEST], theirs[experience.LATEST])
 
 
 @part
 def _join_last_values(model: Floats, row: Floats, theirs: Floats, both: Floats) -> None:
     """Hold the last values of both, and average them anew."""
-    size = int(model[RECENT])
-    own, held = int(row[HELD]), int(row[HELD]) + int(theirs[HELD])
+    size = int(model[experience.RECENT])
+    own, held = int(row[experience.HELD]), int(row[experience.HELD]) + int(theirs[experience.HELD])
     i, k = 0, 0
     while i + k < held:  # both rings are in order of time; of equal times, our own is first
-        ours, other = VALUES + ring_place(model, row, i), VALUES + ring_place(model, theirs, k)
+        ours, other = (
+            experience.VALUES + experience.ring_place(model, row, i),
+            experience.VALUES + experience.ring_place(model, theirs, k),
+        )
         first = i < own and (k >= held - own or row[ours + size] <= theirs[other + size])
         at = 2 * (i + k)
         both[at] = row[ours] if first else theirs[other]
         both[at + 1] = row[ours + size] if first else theirs[other + size]
         i, k = (i + 1, k) if first else (i, k + 1)
-    row[TAKEN] += theirs[TAKEN]
+    row[experience.TAKEN] += theirs[experience.TAKEN]
     if held == 0:
         return
-    row[HELD] = min(held, size)
+    row[experience.HELD] = min(held, size)
     rolling = both[0]
     for i in range(1, held):
-        rolling = model[ALPHA] * both[2 * i] + (1.0 - model[ALPHA]) * rolling
-    row[ROLLING_VALUE] = rolling
-    begin = held - int(row[HELD])
-    for i in range(int(row[HELD])):
-        place = VALUES + ring_place(model, row, i)
+        rolling = model[experience.ALPHA] * both[2 * i] + (1.0 - model[experience.ALPHA]) * rolling
+    row[experience.ROLLING_VALUE] = rolling
+    begin = held - int(row[experience.HELD])
+    for i in range(int(row[experience.HELD])):
+        place = experience.VALUES + experience.ring_place(model, row, i)
         row[place] = both[2 * (begin + i)]
         row[place + size] = both[2 * (begin + i) + 1]
-    estimate_anew(model, row)
+    experience.estimate_anew(model, row)

@@ -13,19 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from foresail.kernels.columns import (
-    CPUS,
-    EXECUTABLE,
-    GPUS,
-    GROUP,
-    MEMORY,
-    PARTITION,
-    QUEUE,
-    REQUESTED,
-    SUBMIT,
-    TASKS,
-    USER,
-)
+from foresail.kernels import columns
 from foresail.kernels.compile import Floats, part
 from foresail.predictors.kernels.request import DAY_SECONDS
 
@@ -39,18 +27,18 @@ amount (unknown, too, if 0), the hour of the day, the day of the week (of the wo
 
 ATTRIBUTES: Final = MappingProxyType(
     {
-        "user": (CODE, USER),
-        "group": (CODE, GROUP),
-        "queue": (CODE, QUEUE),
-        "executable": (CODE, EXECUTABLE),
-        "partition": (CODE, PARTITION),
-        "cpus": (NUMBER, CPUS),
-        "tasks": (NUMBER, TASKS),
-        "gpus": (NUMBER, GPUS),
-        "requested": (NUMBER, REQUESTED),
-        "memory": (AMOUNT, MEMORY),
-        "hour": (HOUR, SUBMIT),
-        "day": (DAY, SUBMIT),
+        "user": (CODE, columns.USER),
+        "group": (CODE, columns.GROUP),
+        "queue": (CODE, columns.QUEUE),
+        "executable": (CODE, columns.EXECUTABLE),
+        "partition": (CODE, columns.PARTITION),
+        "cpus": (NUMBER, columns.CPUS),
+        "tasks": (NUMBER, columns.TASKS),
+        "gpus": (NUMBER, columns.GPUS),
+        "requested": (NUMBER, columns.REQUESTED),
+        "memory": (AMOUNT, columns.MEMORY),
+        "hour": (HOUR, columns.SUBMIT),
+        "day": (DAY, columns.SUBMIT),
     }
 )
 """What every source has, by name: how its column is read, and which it is."""

@@ -63,7 +63,9 @@ def sentences(logs: Sequence[Analysed]) -> list[str]:
         size = f"{count(log.jobs, 'job')} in {duration(log.span_seconds)}"
         cells = [(row, cells[position]) for row, cells in rows]
         answered = [row for row, cell in cells if cell.verdict != "unknown"]
-        holding = [_lower(row.name) for row, cell in cells if cell.verdict == "yes"]
+        holding = [
+            row.name[0].lower() + row.name[1:] for row, cell in cells if cell.verdict == "yes"
+        ]
         hold = "holds" if len(holding) == 1 else "hold"
         if len(logs) > 1:
             part = f"{len(holding)} of the {len(answered)} that can be decided"
@@ -90,10 +92,6 @@ def _title(logs: Sequence[Analysed]) -> str:
     if len(logs) == 1:
         return f"{logs[0].log}: what is the workload like?"
     return f"{count(len(logs), 'workload')} compared"
-
-
-def _lower(name: str) -> str:
-    return name[0].lower() + name[1:]
 
 
 def _comparison(

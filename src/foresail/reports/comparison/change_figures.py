@@ -186,7 +186,9 @@ def _size_cells(cells: pl.DataFrame, widths: Sequence[str], unit: str) -> dict[s
     hover = [["no jobs"] * len(RUNTIME_LABELS) for _ in widths]
     for cell in cells.iter_rows(named=True):
         width, runtime = cell["width_class"], cell["runtime_class"]
-        hover[width][runtime] = _cell_words(cell)
+        before, after = cell["median_wait_seconds"], cell["median_wait_seconds_other"]
+        waits = f"median wait {duration(before)} → {duration(after)}"
+        hover[width][runtime] = f"{count(cell['jobs'], 'job')}<br>{waits}"
         text[width][runtime] = "few"
         if cell["jobs"] >= _FEWEST_JOBS:
             z[width][runtime] = min(max(math.log2(cell["ratio"]), -4.0), 4.0)
@@ -259,13 +261,6 @@ def _with_size_labels(cells: pl.DataFrame, widths: tuple[str, ...]) -> pl.DataFr
 
 def _multiple(ratio: float) -> str:
     return f"{number(float(f'{ratio:.2g}'))}×" if ratio >= 0.01 else "< 0.01×"
-
-
-def _cell_words(cell: dict[str, Any]) -> str:
-    return (
-        f"{count(cell['jobs'], 'job')}<br>median wait {duration(cell['median_wait_seconds'])} → "
-        f"{duration(cell['median_wait_seconds_other'])}"
-    )
 
 
 def _size_findings(view: ReportView, tables: list[pl.DataFrame]) -> list[str]:

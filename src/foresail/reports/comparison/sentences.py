@@ -74,17 +74,20 @@ def deadlines_alone(summary: Summary) -> list[str]:
     """Deadlines and goodput of a policy by itself; nothing where no job has a deadline."""
     if not summary.slo_jobs:
         return []
-    return [f"{_capital(said)}." for said in (said_misses(summary), said_goodput(summary))]
+    return [
+        f"{said[:1].upper()}{said[1:]}." for said in (said_misses(summary), said_goodput(summary))
+    ]
 
 
 def deadlines_against(before: Summary, after: Summary) -> list[str]:
     """Deadlines and goodput against the baseline; nothing where no job has a deadline."""
     if not before.slo_jobs or not after.slo_jobs:
         return []
+    moves = "falls" if after.slo_missed < before.slo_missed else "rises"
     misses = (
         f"The share of missed deadlines stays at {percent(before.slo_miss_rate)}"
         if before.slo_missed == after.slo_missed
-        else f"The share of missed deadlines {_moves(before.slo_missed, after.slo_missed)} from "
+        else f"The share of missed deadlines {moves} from "
         f"{percent(before.slo_miss_rate)} to {percent(after.slo_miss_rate)} of "
         f"{count(after.slo_jobs, 'job')}"
     )
@@ -98,14 +101,6 @@ def deadlines_against(before: Summary, after: Summary) -> list[str]:
         f"{number(before.best_effort_goodput_hours)} to {number(after.best_effort_goodput_hours)})"
     )
     return [f"{misses}; {goodput}."]
-
-
-def _moves(before: float, after: float) -> str:
-    return "falls" if after < before else "rises"
-
-
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
 
 
 def against_baseline(comparison: Comparison, pair: pl.DataFrame, unit: str) -> list[str]:

@@ -237,20 +237,14 @@ def _findings(view: ReportView, lines: list[pl.DataFrame]) -> list[str]:
         day = (line["from_seconds"][longest] - view.window.begin_seconds) / 86400
         sentence = f"{style.label}: {percent(summary.steady_utilization)} of the machine is used"
         if queue >= 0.05:
+            jobs = count(round(queue), "job") if queue >= 10 else f"{number(queue)} jobs"
+            bin_seconds = float(line["to_seconds"][0] - line["from_seconds"][0])
             sentence += (
                 f"; the queue is longest on day {number(float(int(day) + 1))}, with "
-                f"{_queue(queue)} waiting on average over {duration(_bin_seconds(line))}"
+                f"{jobs} waiting on average over {duration(bin_seconds)}"
             )
         sentences.append(
             f"{sentence}; {percent(summary.avoidable_idle_share)} stands idle while a waiting job "
             "would fit."
         )
     return sentences
-
-
-def _queue(jobs: float) -> str:
-    return count(round(jobs), "job") if jobs >= 10 else f"{number(jobs)} jobs"
-
-
-def _bin_seconds(line: pl.DataFrame) -> float:
-    return float(line["to_seconds"][0] - line["from_seconds"][0])

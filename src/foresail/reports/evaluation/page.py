@@ -157,7 +157,7 @@ def _derived_section(
         html.row(
             [
                 html.as_html(predictor),
-                _way(each),
+                "itself" if each.name == "runtime" else f"cpu time ÷ {words_of(each.name)}",
                 percent(each.shares.within_factor_two),
                 percent(each.shares.under),
                 percent(each.shares.under_by_half),
@@ -178,10 +178,6 @@ def _derived_section(
     ways_table = html.table("Derived runtimes", headings, rows, words=2)
     title = "Is the work easier to predict than the runtime?"
     return html.numbers_section("derived", title, ways_table + said, command)
-
-
-def _way(each: Derived) -> str:
-    return "itself" if each.name == "runtime" else f"cpu time ÷ {words_of(each.name)}"
 
 
 _UserColumns: TypeAlias = Sequence[tuple[str, Callable[[dict[str, Any]], str]]]
@@ -211,7 +207,7 @@ def _coverage_section(view: EvaluationView, command: str | None) -> str:
     columns: _UserColumns = (
         *_FIRST,
         *((f"in {each} %", partial(_covered, stated=each)) for each in STATED),
-        ("80 % width", _width),
+        ("80 % width", lambda each: number(each["relative_width_80"])),
     )
     title = "Do the ranges hold for every user?"
     said = (
@@ -223,10 +219,6 @@ def _coverage_section(view: EvaluationView, command: str | None) -> str:
 
 def _covered(each: dict[str, Any], stated: int) -> str:
     return percent(each[f"covered_{stated}"])
-
-
-def _width(each: dict[str, Any]) -> str:
-    return number(each["relative_width_80"])
 
 
 def _users_section(

@@ -120,14 +120,6 @@ def microseconds(seconds: float) -> str:
     return "<0.1" if seconds < _RESOLUTION_SECONDS else number(float(f"{1e6 * seconds:.3g}"))
 
 
-def _coverage(scored: Scores) -> float:
-    return scored.coverage[80].value if scored.ranges else math.nan
-
-
-def _width(scored: Scores) -> float:
-    return scored.width[80] if scored.ranges else math.nan
-
-
 COLUMNS: Final[tuple[RankedColumn[Scores], ...]] = (
     RankedColumn("within\n2×", lambda scored: scored.within_factor_two.value, percent, 1),
     RankedColumn("too\nshort", lambda scored: scored.errors.under, percent),
@@ -136,8 +128,10 @@ COLUMNS: Final[tuple[RankedColumn[Scores], ...]] = (
         "median\nerror", lambda scored: scored.median_percentage_error / 100.0, percent, -1
     ),
     RankedColumn("CRPS\n/mean", lambda scored: scored.relative_crps.value, number, -1),
-    RankedColumn("80 %\nholds", _coverage, percent),
-    RankedColumn("80 %\nwidth", _width, number),
+    RankedColumn(
+        "80 %\nholds", lambda each: each.coverage[80].value if each.ranges else math.nan, percent
+    ),
+    RankedColumn("80 %\nwidth", lambda each: each.width[80] if each.ranges else math.nan, number),
     RankedColumn("µs\na job", lambda scored: scored.median_seconds, microseconds),
 )
 """What is shown first; the CSV has all. ``80 % holds``: share of the truths inside the 80 %

@@ -18,18 +18,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numba import types
 
+from foresail.kernels import waiting_jobs
 from foresail.kernels.compile import bare_kernel, merged_part, part, unlocked_kernel
 from foresail.kernels.heaps import drop, move, put
 from foresail.kernels.signatures import Shares
-from foresail.kernels.waiting_jobs import (
-    RELEASE_COLUMNS,
-    close_gaps,
-    first_to_fit,
-    hold,
-    is_gap,
-    leave_gap,
-    let_go,
-)
 from foresail.model.distribution import Floats, Integers
 from foresail.schedulers.kernels.backfill import shadow_of
 
@@ -179,7 +171,7 @@ def _start(at: ReferenceTables, number: int, now: float) -> None:
         seconds = _likely_seconds(job)
     job[BEGUN] = now
     job[ENDS] = now + seconds
-    hold(at.releases, running, now + job[REQUEST], job[CPUS_HELD], number)
+    waiting_jobs.hold(at.releases, running, now + job[REQUEST], job[CPUS_HELD], number)
     put(at.ends, running, at.jobs, ENDS, PLACE, number)
     at.counters[RUNNING] += 1
 
@@ -204,7 +196,7 @@ def _leave(at: ReferenceTables, number: int, now: float) -> None:
     elif gone:
         front = at.counters[FRONT]
         for place in range(front, front + _places(at.counters)):
-            if at.queue[place, WHO] == number and not is_gap(at.queue, WHO, place):
+            if at.queue[place, WHO] == number and not waiting_jobs.is_gap(at.queue, WHO, place):
                 _leave_gap(at, place)
                 at.numbers[WORK] -= _likely_work(job)
         _trim(at)
@@ -231,7 +223,7 @@ def _end_jobs(at: ReferenceTables, now: float) -> None:
             _move_end(at, number, longer)
             continue
         drop(at.ends, running, at.jobs, ENDS, PLACE, number)
-        let_go(at.releases, running, job[BEGUN] + job[REQUEST], number)
+        waiting_jobs.let_go(at.releases, running, job[BEGUN] + job[REQUEST], number)
         at.counters[RUNNING] -= 1
         at.numbers[FREE] += job[CPUS_HELD]
         job[ENDS] = math.inf
@@ -252,12 +244,12 @@ def _pass(at: ReferenceTables, now: float) -> None:
     shadow, extra = math.inf, 0.0
     while place < last:
         if head >= 0:
-            place = first_to_fit(
+            place = waiting_jobs.first_to_fit(
                 queue, WHO, place, last, numbers[FREE], now, shadow, extra, math.inf, 0.0
             )
             if place == last:
                 break
-        if is_gap(queue, WHO, place):
+        if waiting_jobs.is_gap(queue, WHO, place):
             place += 1
             continue
         number = int(queue[place, WHO])
@@ -295,7 +287,7 @@ def _places(counters: Integers) -> int:
 @part
 def _leave_gap(at: ReferenceTables, place: int) -> None:
     """Take the job at a place out of the queue."""
-    leave_gap(at.queue, WHO, place)
+    waiting_jobs.leave_gap(at.queue, WHO, place)
     at.counters[WAITING] -= 1
     at.counters[GAPS] += 1
 
@@ -304,10 +296,12 @@ def _leave_gap(at: ReferenceTables, place: int) -> None:
 def _trim(at: ReferenceTables) -> None:
     """Let the queue begin and end with jobs."""
     counters = at.counters
-    while counters[GAPS] > 0 and is_gap(at.queue, WHO, counters[FRONT]):
+    while counters[GAPS] > 0 and waiting_jobs.is_gap(at.queue, WHO, counters[FRONT]):
         counters[FRONT] += 1
         counters[GAPS] -= 1
-    while counters[GAPS] > 0 and is_gap(at.queue, WHO, counters[FRONT] + _places(counters) - 1):
+    while counters[GAPS] > 0 and waiting_jobs.is_gap(
+        at.queue, WHO, counters[FRONT] + _places(counters) - 1
+    ):
         counters[GAPS] -= 1
 
 
@@ -316,8 +310,8 @@ def _close(at: ReferenceTables) -> None:
     """Close all gaps."""
     front, passed = at.counters[FRONT], 0
     for place in range(front, front + at.counters[PASSED_OVER]):
-        passed += not is_gap(at.queue, WHO, place)
-    close_gaps(at.queue, WHO, front, front + _places(at.counters))
+        passed += not waiting_jobs.is_gap(at.queue, WHO, place)
+    waiting_jobs.close_gaps(at.queue, WHO, front, front + _places(at.counters))
     at.counters[PASSED_OVER], at.counters[GAPS] = passed, 0
 
 
@@ -327,7 +321,7 @@ def _enter(at: ReferenceTables, number: int) -> None:
     counters = at.counters
     if counters[FRONT] + _places(counters) == len(at.queue):
         for place in range(counters[FRONT]):
-            leave_gap(at.queue, WHO, place)
+            waiting_jobs.leave_gap(at.queue, WHO, place)
         counters[GAPS] += counters[FRONT]
         counters[PASSED_OVER] += counters[FRONT]
         counters[FRONT] = 0
@@ -396,7 +390,7 @@ def next_turn(at: ReferenceTables) -> float:
         time = min(time, at.jobs[at.ends[0], ENDS])
     for i in range(waiting + passages - taken):  # its queue, then what comes to it
         if i < waiting:
-            if is_gap(at.queue, WHO, at.counters[FRONT] + i):
+            if waiting_jobs.is_gap(at.queue, WHO, at.counters[FRONT] + i):
                 continue
             number = int(at.queue[at.counters[FRONT] + i, WHO])
         elif at.passages[taken + i - waiting, WHAT] == ENTERS:
@@ -429,7 +423,7 @@ def blank_reference(jobs: int, passages: int, cpus: float, shares: Shares) -> Re
         jobs=blank_rows(jobs),
         passages=np.zeros((passages, PASSAGE_COLUMNS)),
         queue=blank_queue(jobs),
-        releases=np.zeros((jobs + 1, RELEASE_COLUMNS)),
+        releases=np.zeros((jobs + 1, waiting_jobs.RELEASE_COLUMNS)),
         ends=np.zeros(jobs + 1, np.int64),
         found=np.zeros(jobs, np.int64),
         numbers=numbers,

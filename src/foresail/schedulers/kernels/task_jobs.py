@@ -18,50 +18,8 @@ from numba import types
 from foresail.kernels.columns import PREDICTED, Q10, Q50, Q90
 from foresail.kernels.compile import bare_kernel, part
 from foresail.model.distribution import Floats, Integers
-from foresail.schedulers.kernels.pilots import (
-    ASKED,
-    CHOOSES,
-    HELD,
-    HOPELESS_BELOW,
-    MOST_RUNNING,
-    PERCENT,
-    PILOTS,
-    SEED,
-    SPREADS,
-    WORKED,
-    Pilots,
-    Prior,
-    draw_pilots,
-    history_is_surer,
-    in_time,
-    learn_error,
-    learn_ratio,
-    learn_variation,
-    pilot_count,
-    proved_variance,
-    ratio_percent,
-    relative_variance,
-    task_seconds,
-    total_seconds,
-    usual_variation,
-)
-from foresail.schedulers.kernels.task_queues import (
-    BY_DUE,
-    DUE,
-    LAUNCHED,
-    NOWHERE,
-    QUEUE_COLUMNS,
-    SAMPLING_QUEUE,
-    TASK_QUEUES,
-    TaskQueues,
-    end_sampling,
-    end_task,
-    enter,
-    make_ready,
-    offered,
-    queue_of,
-    submit,
-)
+from foresail.schedulers.kernels import pilots as pilot_tasks
+from foresail.schedulers.kernels import task_queues
 
 ARRIVAL_ORDER: Final = 0
 PREDICTION: Final = 1
@@ -75,27 +33,27 @@ WAY_NUMBERS: Final = 2
 """The way: one of the three, and the number of tasks from which on it is taken; jobs of fewer go to
 the first queue."""
 
-TASKS: Final = QUEUE_COLUMNS
-PILOTS_OF_JOB: Final = QUEUE_COLUMNS + 1
-TOLD: Final = QUEUE_COLUMNS + 2
-RATIO: Final = QUEUE_COLUMNS + 3
-ESTIMATE: Final = QUEUE_COLUMNS + 4
-ESTIMATED: Final = QUEUE_COLUMNS + 5
-FIRST_TASKS: Final = QUEUE_COLUMNS + 6
-PRIOR: Final = QUEUE_COLUMNS + 7
-PRIOR_VARIANCE: Final = QUEUE_COLUMNS + 8
-OTHERS: Final = QUEUE_COLUMNS + 9
-ENDED_TASKS: Final = QUEUE_COLUMNS + 10
-SECONDS: Final = QUEUE_COLUMNS + 11
-FIRST_SECONDS: Final = QUEUE_COLUMNS + 12
-FIRST_SQUARES: Final = QUEUE_COLUMNS + 13
-ORDINAL: Final = QUEUE_COLUMNS + 14
-LOG_PRIOR: Final = QUEUE_COLUMNS + 15
-LOG_PRIOR_VARIANCE: Final = QUEUE_COLUMNS + 16
-DEADLINE: Final = QUEUE_COLUMNS + 17
-EACH: Final = QUEUE_COLUMNS + 18
-RELATIVE_VARIANCE: Final = QUEUE_COLUMNS + 19
-JOB_COLUMNS: Final = QUEUE_COLUMNS + 20
+TASKS: Final = task_queues.QUEUE_COLUMNS
+PILOTS_OF_JOB: Final = task_queues.QUEUE_COLUMNS + 1
+TOLD: Final = task_queues.QUEUE_COLUMNS + 2
+RATIO: Final = task_queues.QUEUE_COLUMNS + 3
+ESTIMATE: Final = task_queues.QUEUE_COLUMNS + 4
+ESTIMATED: Final = task_queues.QUEUE_COLUMNS + 5
+FIRST_TASKS: Final = task_queues.QUEUE_COLUMNS + 6
+PRIOR: Final = task_queues.QUEUE_COLUMNS + 7
+PRIOR_VARIANCE: Final = task_queues.QUEUE_COLUMNS + 8
+OTHERS: Final = task_queues.QUEUE_COLUMNS + 9
+ENDED_TASKS: Final = task_queues.QUEUE_COLUMNS + 10
+SECONDS: Final = task_queues.QUEUE_COLUMNS + 11
+FIRST_SECONDS: Final = task_queues.QUEUE_COLUMNS + 12
+FIRST_SQUARES: Final = task_queues.QUEUE_COLUMNS + 13
+ORDINAL: Final = task_queues.QUEUE_COLUMNS + 14
+LOG_PRIOR: Final = task_queues.QUEUE_COLUMNS + 15
+LOG_PRIOR_VARIANCE: Final = task_queues.QUEUE_COLUMNS + 16
+DEADLINE: Final = task_queues.QUEUE_COLUMNS + 17
+EACH: Final = task_queues.QUEUE_COLUMNS + 18
+RELATIVE_VARIANCE: Final = task_queues.QUEUE_COLUMNS + 19
+JOB_COLUMNS: Final = task_queues.QUEUE_COLUMNS + 20
 """A job's row, behind what the queues need: its tasks; its pilots, and how many of these have
 ended; the ratio that it was given to learn about (0: none); the seconds of all its tasks as
 estimated (nan: not) and when; the tasks of its first stage, the belief about their mean and its
@@ -114,12 +72,14 @@ class TaskJobs(NamedTuple):
     ``queues.jobs`` has JOB_COLUMNS columns; ``way`` has the shape (WAY_NUMBERS,).
     """
 
-    queues: TaskQueues
-    pilots: Pilots
+    queues: task_queues.TaskQueues
+    pilots: pilot_tasks.Pilots
     way: Floats
 
 
-TASK_JOBS = types.NamedTuple((TASK_QUEUES, PILOTS, types.float64[::1]), TaskJobs)
+TASK_JOBS = types.NamedTuple(
+    (task_queues.TASK_QUEUES, pilot_tasks.PILOTS, types.float64[::1]), TaskJobs
+)
 
 
 @part
@@ -143,7 +103,7 @@ def log_belief(summary: Floats) -> tuple[float, float]:
 def judge_belief(proved: Floats, log_mean: float, log_variance: float, seconds: float) -> None:
     """Note how a belief about the mean of a stage's tasks has turned out: they took ``seconds``."""
     if seconds > 0.0 and math.isfinite(log_mean):
-        learn_error(proved, log_variance, math.log(seconds) - log_mean)
+        pilot_tasks.learn_error(proved, log_variance, math.log(seconds) - log_mean)
 
 
 @part
@@ -168,13 +128,13 @@ def _sample(at: TaskJobs, job: int) -> int:
     """Return how many pilots a job gets."""
     row, numbers = at.queues.jobs[job], at.pilots.numbers
     width = int(row[FIRST_TASKS])
-    percent = numbers[PERCENT]
+    percent = numbers[pilot_tasks.PERCENT]
     if percent == 0.0:
-        row[RATIO] = ratio_percent(numbers, at.pilots.scores)
+        row[RATIO] = pilot_tasks.ratio_percent(numbers, at.pilots.scores)
         percent = row[RATIO]
     else:
-        numbers[ASKED] += 1.0
-    return pilot_count(percent, width)
+        numbers[pilot_tasks.ASKED] += 1.0
+    return pilot_tasks.pilot_count(percent, width)
 
 
 @part
@@ -191,10 +151,12 @@ def _likely_queue(at: TaskJobs, row: Floats, spreads: float) -> int:
     """
     queues = at.queues.costs.size
     predicted = _predicted(row)
-    variance = proved_variance(at.pilots.proved, row[LOG_PRIOR_VARIANCE])
+    variance = pilot_tasks.proved_variance(at.pilots.proved, row[LOG_PRIOR_VARIANCE])
     if not (predicted > 0.0 and math.isfinite(variance)):
         return queues - 1 if spreads > 0.0 else 0
-    return int(queue_of(at.queues.rules, queues, predicted * math.exp(spreads * variance**0.5)))
+    return int(
+        task_queues.queue_of(at.queues.rules, queues, predicted * math.exp(spreads * variance**0.5))
+    )
 
 
 @part
@@ -217,43 +179,45 @@ def submit_job(
     row[ESTIMATE] = math.nan
     row[ESTIMATED] = math.nan
     source = way[SOURCE]
-    row[DUE] = row[DEADLINE] if queues.rules[BY_DUE] != 0.0 else math.nan
-    if source == ARRIVAL_ORDER and math.isnan(row[DUE]):
-        row[DUE] = math.inf
-    pilots, meanwhile = 0, NOWHERE
+    row[task_queues.DUE] = row[DEADLINE] if queues.rules[task_queues.BY_DUE] != 0.0 else math.nan
+    if source == ARRIVAL_ORDER and math.isnan(row[task_queues.DUE]):
+        row[task_queues.DUE] = math.inf
+    pilots, meanwhile = 0, task_queues.NOWHERE
     # History instead of pilots where it errs less, or where the queue is the same either way.
     if source == SAMPLING and tasks >= way[THIN_BELOW]:
         pilots = _sample(at, job)
         numbers = at.pilots.numbers
         does = False
-        if numbers[CHOOSES] != 0.0:
-            does = history_is_surer(numbers, row[PRIOR], row[PRIOR_VARIANCE], pilots)
-        if numbers[SPREADS] > 0.0:
-            meanwhile = _likely_queue(at, row, numbers[SPREADS])
-            does = _likely_queue(at, row, -numbers[SPREADS]) == meanwhile
+        if numbers[pilot_tasks.CHOOSES] != 0.0:
+            does = pilot_tasks.history_is_surer(numbers, row[PRIOR], row[PRIOR_VARIANCE], pilots)
+        if numbers[pilot_tasks.SPREADS] > 0.0:
+            meanwhile = _likely_queue(at, row, numbers[pilot_tasks.SPREADS])
+            does = _likely_queue(at, row, -numbers[pilot_tasks.SPREADS]) == meanwhile
         if does:
             source = PREDICTION
             row[RATIO] = 0.0
     if source == SAMPLING and pilots > 0:
         row[PILOTS_OF_JOB] = pilots
-        draw_pilots(first_order, first_order.size, pilots, int(at.pilots.numbers[SEED]), ordinal)
-        sampling = int(queues.rules[SAMPLING_QUEUE])
-        if not math.isnan(row[DUE]):
-            submit(queues, job, 0, math.inf, NOWHERE, now)
-        elif meanwhile == NOWHERE or meanwhile > sampling:
-            submit(queues, job, sampling, float(pilots), meanwhile, now)
+        pilot_tasks.draw_pilots(
+            first_order, first_order.size, pilots, int(at.pilots.numbers[pilot_tasks.SEED]), ordinal
+        )
+        sampling = int(queues.rules[task_queues.SAMPLING_QUEUE])
+        if not math.isnan(row[task_queues.DUE]):
+            task_queues.submit(queues, job, 0, math.inf, task_queues.NOWHERE, now)
+        elif meanwhile == task_queues.NOWHERE or meanwhile > sampling:
+            task_queues.submit(queues, job, sampling, float(pilots), meanwhile, now)
         else:
-            submit(queues, job, meanwhile, math.inf, meanwhile, now)
+            task_queues.submit(queues, job, meanwhile, math.inf, meanwhile, now)
         return
     queue = 0
     if source == PREDICTION:
         row[ESTIMATE] = _predicted(row)
         row[ESTIMATED] = now
         row[EACH] = row[ESTIMATE] / tasks
-        row[RELATIVE_VARIANCE] = usual_variation(at.pilots.numbers)
-        if tasks >= way[THIN_BELOW] and math.isnan(row[DUE]):
-            queue = queue_of(queues.rules, queues.costs.size, row[ESTIMATE])
-    submit(queues, job, queue, math.inf, NOWHERE, now)
+        row[RELATIVE_VARIANCE] = pilot_tasks.usual_variation(at.pilots.numbers)
+        if tasks >= way[THIN_BELOW] and math.isnan(row[task_queues.DUE]):
+            queue = task_queues.queue_of(queues.rules, queues.costs.size, row[ESTIMATE])
+    task_queues.submit(queues, job, queue, math.inf, task_queues.NOWHERE, now)
 
 
 @part
@@ -263,9 +227,9 @@ def _learn_running(at: TaskJobs, held: float, seconds: float) -> None:
     running = 1.0  # the one that has ended
     for used in at.queues.used:
         running += used
-    numbers[MOST_RUNNING] = max(numbers[MOST_RUNNING], running)
-    numbers[HELD] += held
-    numbers[WORKED] += seconds
+    numbers[pilot_tasks.MOST_RUNNING] = max(numbers[pilot_tasks.MOST_RUNNING], running)
+    numbers[pilot_tasks.HELD] += held
+    numbers[pilot_tasks.WORKED] += seconds
 
 
 @part
@@ -288,10 +252,10 @@ def end_task_of_job(
     """
     queues = at.queues
     row = queues.jobs[job]
-    end_task(queues, job, queue, start, now)
+    task_queues.end_task(queues, job, queue, start, now)
     held = now - start
     seconds = held / slowdown
-    if at.pilots.numbers[HOPELESS_BELOW] != 0.0:
+    if at.pilots.numbers[pilot_tasks.HOPELESS_BELOW] != 0.0:
         _learn_running(at, held, seconds)
     row[ENDED_TASKS] += 1.0
     row[SECONDS] += seconds
@@ -314,7 +278,7 @@ def _fair_slots(at: TaskJobs, queue: int) -> float:
     for other in range(costs.size):
         if other == queue or at.queues.waiting[other] > 0:
             weights += 1.0 / costs[other]
-    return float(max(at.pilots.numbers[MOST_RUNNING] / costs[queue] / weights, 1.0))
+    return float(max(at.pilots.numbers[pilot_tasks.MOST_RUNNING] / costs[queue] / weights, 1.0))
 
 
 @part
@@ -324,17 +288,21 @@ def _is_hopeless(at: TaskJobs, job: int, queue: int, now: float) -> bool:
     Tasks of later stages count as if they could start, too.
     """
     row = at.queues.jobs[job]
-    if math.isnan(row[DUE]):
+    if math.isnan(row[task_queues.DUE]):
         return False
-    left = row[DUE] - now
+    left = row[task_queues.DUE] - now
     if math.isnan(row[ESTIMATED]):
         return bool(left <= 0.0)
-    tasks = row[TASKS] - row[LAUNCHED]
+    tasks = row[TASKS] - row[task_queues.LAUNCHED]
     numbers = at.pilots.numbers
-    usual = numbers[HELD] / numbers[WORKED] if numbers[WORKED] > 0.0 else 1.0
+    usual = (
+        numbers[pilot_tasks.HELD] / numbers[pilot_tasks.WORKED]
+        if numbers[pilot_tasks.WORKED] > 0.0
+        else 1.0
+    )
     each = row[EACH] * usual
-    odds = in_time(each, row[RELATIVE_VARIANCE], tasks, _fair_slots(at, queue), left)
-    return bool(odds < numbers[HOPELESS_BELOW])
+    odds = pilot_tasks.in_time(each, row[RELATIVE_VARIANCE], tasks, _fair_slots(at, queue), left)
+    return bool(odds < numbers[pilot_tasks.HOPELESS_BELOW])
 
 
 @part
@@ -345,17 +313,17 @@ def next_offer(at: TaskJobs, now: float) -> tuple[int, int]:
     but below the first, where others are due.
     """
     queues = at.queues
-    job, queue = offered(queues)
-    if at.pilots.numbers[HOPELESS_BELOW] == 0.0:
+    job, queue = task_queues.offered(queues)
+    if at.pilots.numbers[pilot_tasks.HOPELESS_BELOW] == 0.0:
         return job, queue
-    while job != NOWHERE and _is_hopeless(at, job, queue, now):
+    while job != task_queues.NOWHERE and _is_hopeless(at, job, queue, now):
         row = queues.jobs[job]
-        row[DUE] = math.nan
-        later = int(queues.rules[SAMPLING_QUEUE])
+        row[task_queues.DUE] = math.nan
+        later = int(queues.rules[task_queues.SAMPLING_QUEUE])
         if not math.isnan(row[ESTIMATED]):
-            later = max(later, queue_of(queues.rules, queues.costs.size, row[ESTIMATE]))
-        enter(queues, job, later, now)
-        job, queue = offered(queues)
+            later = max(later, task_queues.queue_of(queues.rules, queues.costs.size, row[ESTIMATE]))
+        task_queues.enter(queues, job, later, now)
+        job, queue = task_queues.offered(queues)
     return job, queue
 
 
@@ -363,24 +331,26 @@ def next_offer(at: TaskJobs, now: float) -> tuple[int, int]:
 def estimate_job(at: TaskJobs, job: int, told: Floats, now: float) -> None:
     """All pilots of a job have ended (``told``): it goes to the queue that follows from them."""
     row = at.queues.jobs[job]
-    each = task_seconds(
+    each = pilot_tasks.task_seconds(
         at.pilots.numbers,
         told[: int(row[PILOTS_OF_JOB])],
-        Prior(
+        pilot_tasks.Prior(
             row[PRIOR],
             row[PRIOR_VARIANCE],
             row[LOG_PRIOR],
-            proved_variance(at.pilots.proved, row[LOG_PRIOR_VARIANCE]),
+            pilot_tasks.proved_variance(at.pilots.proved, row[LOG_PRIOR_VARIANCE]),
         ),
     )
     first = row[FIRST_TASKS]
     share = (row[TASKS] - first) / first
-    row[ESTIMATE] = total_seconds(each * first, row[PRIOR] * first, row[OTHERS], share)
+    row[ESTIMATE] = pilot_tasks.total_seconds(each * first, row[PRIOR] * first, row[OTHERS], share)
     row[EACH] = each
-    row[RELATIVE_VARIANCE] = relative_variance(at.pilots.numbers, told[: int(row[PILOTS_OF_JOB])])
+    row[RELATIVE_VARIANCE] = pilot_tasks.relative_variance(
+        at.pilots.numbers, told[: int(row[PILOTS_OF_JOB])]
+    )
     row[ESTIMATED] = now
-    if math.isnan(row[DUE]):
-        end_sampling(at.queues, job, row[ESTIMATE], now)
+    if math.isnan(row[task_queues.DUE]):
+        task_queues.end_sampling(at.queues, job, row[ESTIMATE], now)
 
 
 @bare_kernel
@@ -389,9 +359,11 @@ def end_job(at: TaskJobs, job: int, submitted: float, now: float) -> None:
     row = at.queues.jobs[job]
     mean = row[FIRST_SECONDS] / row[FIRST_TASKS]
     judge_belief(at.pilots.proved, row[LOG_PRIOR], row[LOG_PRIOR_VARIANCE], mean)
-    learn_variation(at.pilots.numbers, row[FIRST_TASKS], row[FIRST_SECONDS], row[FIRST_SQUARES])
+    pilot_tasks.learn_variation(
+        at.pilots.numbers, row[FIRST_TASKS], row[FIRST_SECONDS], row[FIRST_SQUARES]
+    )
     if row[RATIO] > 0.0 and row[SECONDS] > 0.0:
-        learn_ratio(at.pilots.scores, int(row[RATIO]), (now - submitted) / row[SECONDS])
+        pilot_tasks.learn_ratio(at.pilots.scores, int(row[RATIO]), (now - submitted) / row[SECONDS])
 
 
 @bare_kernel
@@ -401,7 +373,7 @@ def submit_unbelieved(
     """A job of which nothing is believed comes, after as many others as its row has before it."""
     believe_nothing(at.queues.jobs[job])
     submit_job(at, job, job, first_order, tasks, now)
-    make_ready(at.queues, job, first_order.size)
+    task_queues.make_ready(at.queues, job, first_order.size)
 
 
 @bare_kernel
@@ -427,5 +399,5 @@ def next_task(at: TaskJobs, now: float) -> tuple[int, int, int]:
     The first is negative if none may start.
     """
     job, queue = next_offer(at, now)
-    place = -1 if job < 0 else int(at.queues.jobs[job, LAUNCHED])
+    place = -1 if job < 0 else int(at.queues.jobs[job, task_queues.LAUNCHED])
     return job, queue, place

@@ -53,6 +53,7 @@ from foresail.kernels.waiting_jobs import (
 )
 from foresail.model.event import Conventions
 from foresail.schedulers.kernels import reference as easy
+from foresail.schedulers.kernels import waiting_queue
 from foresail.schedulers.kernels.backfill import easy_pass, guarded_pass, in_order_pass
 from foresail.schedulers.kernels.reference import (
     REFERENCE,
@@ -61,88 +62,39 @@ from foresail.schedulers.kernels.reference import (
     next_turn,
     settle,
 )
-from foresail.schedulers.kernels.waiting_queue import (
-    AGE_LIMIT,
-    AGED,
-    AGED_FIRST,
-    DUE_COLUMNS,
-    DUE_FROM,
-    EVER_AGED,
-    FRONT,
-    GAPS,
-    GONE,
-    INFORMS,
-    IS_GUARDED,
-    KIND,
-    LEAVES_GAPS,
-    LIKELY_PROGRAM,
-    MOST_RESERVED,
-    NOW,
-    ONE_ORDER,
-    PASS_PARAMETERS,
-    PLAN_PROGRAM,
-    RELEASES,
-    ROOM_CAME,
-    SLOTS,
-    SORT_MOVING,
-    WAITING,
-    WAITING_QUEUE,
-    WAITS,
-    WaitingQueue,
-    begin_to_wait,
-    blank_jobs,
-    blank_kinds,
-    blank_order,
-    bring_into_order,
-    count_running,
-    fall_due,
-    give_up_place,
-    move_up,
-    next_due,
-    place_all_anew,
-    places_of,
-    policy_numbers,
-    run_pass,
-    steps_for,
-    take_place,
-    value_of,
-    wait_no_more,
-)
-from foresail.schedulers.kernels.waiting_queue import COUNTERS as QUEUE_COUNTERS
-from foresail.schedulers.kernels.waiting_queue import JOB_COLUMNS as QUEUE_JOB_COLUMNS
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-RUNTIME: Final = QUEUE_JOB_COLUMNS
-INITIAL: Final = QUEUE_JOB_COLUMNS + 1
-START: Final = QUEUE_JOB_COLUMNS + 2
-END: Final = QUEUE_JOB_COLUMNS + 3
-EXPECTED: Final = QUEUE_JOB_COLUMNS + 4
-CORRECTIONS: Final = QUEUE_JOB_COLUMNS + 5
-BACKFILLED: Final = QUEUE_JOB_COLUMNS + 6
-JOB_COLUMNS: Final = QUEUE_JOB_COLUMNS + 7
+RUNTIME: Final = waiting_queue.JOB_COLUMNS
+INITIAL: Final = waiting_queue.JOB_COLUMNS + 1
+START: Final = waiting_queue.JOB_COLUMNS + 2
+END: Final = waiting_queue.JOB_COLUMNS + 3
+EXPECTED: Final = waiting_queue.JOB_COLUMNS + 4
+CORRECTIONS: Final = waiting_queue.JOB_COLUMNS + 5
+BACKFILLED: Final = waiting_queue.JOB_COLUMNS + 6
+JOB_COLUMNS: Final = waiting_queue.JOB_COLUMNS + 7
 """A job's row, behind what the queue needs: the real runtime, the runtime planned with at
 submission, start and end (nan before), the expected end (seconds); how often the estimate was
 corrected; 1 for a job that was backfilled."""
 
-STARTED: Final = QUEUE_COUNTERS
-RUNNING: Final = QUEUE_COUNTERS + 1
-PASSES: Final = QUEUE_COUNTERS + 2
-CORRECTED: Final = QUEUE_COUNTERS + 3
-DELAYED_HEADS: Final = QUEUE_COUNTERS + 4
-LAST_HEAD: Final = QUEUE_COUNTERS + 5
-FIRST_WAITING: Final = QUEUE_COUNTERS + 6
-LEARNED: Final = QUEUE_COUNTERS + 7
-PHASE: Final = QUEUE_COUNTERS + 8
-PASS_DUE: Final = QUEUE_COUNTERS + 9
-STARTED_BEFORE: Final = QUEUE_COUNTERS + 10
-TICK: Final = QUEUE_COUNTERS + 11
-SETTLED: Final = QUEUE_COUNTERS + 12
-LAST_AGED: Final = QUEUE_COUNTERS + 13
-LAST_BEHIND: Final = QUEUE_COUNTERS + 14
-LAST_GUARDED: Final = QUEUE_COUNTERS + 15
-COUNTERS: Final = QUEUE_COUNTERS + 16
+STARTED: Final = waiting_queue.COUNTERS
+RUNNING: Final = waiting_queue.COUNTERS + 1
+PASSES: Final = waiting_queue.COUNTERS + 2
+CORRECTED: Final = waiting_queue.COUNTERS + 3
+DELAYED_HEADS: Final = waiting_queue.COUNTERS + 4
+LAST_HEAD: Final = waiting_queue.COUNTERS + 5
+FIRST_WAITING: Final = waiting_queue.COUNTERS + 6
+LEARNED: Final = waiting_queue.COUNTERS + 7
+PHASE: Final = waiting_queue.COUNTERS + 8
+PASS_DUE: Final = waiting_queue.COUNTERS + 9
+STARTED_BEFORE: Final = waiting_queue.COUNTERS + 10
+TICK: Final = waiting_queue.COUNTERS + 11
+SETTLED: Final = waiting_queue.COUNTERS + 12
+LAST_AGED: Final = waiting_queue.COUNTERS + 13
+LAST_BEHIND: Final = waiting_queue.COUNTERS + 14
+LAST_GUARDED: Final = waiting_queue.COUNTERS + 15
+COUNTERS: Final = waiting_queue.COUNTERS + 16
 """TICK: whether a pass is to be the last of all at this instant, because time has come for it.
 SETTLED: whether another pass after the last one would have started nothing, and nothing that fits
 has come, nor anything changed of what runs, since; then how many had been due, who came first of
@@ -194,7 +146,7 @@ class Replay(NamedTuple):
     all of these (``foresail.kernels.borrowed.Places``).
     """
 
-    queue: WaitingQueue
+    queue: waiting_queue.WaitingQueue
     machine: Floats
     ends: Floats
     reference: ReferenceTables
@@ -210,7 +162,19 @@ class Replay(NamedTuple):
 _M = types.float64[:, ::1]
 _F = types.float64[::1]
 REPLAY = types.NamedTuple(
-    (WAITING_QUEUE, _F, _M, REFERENCE, types.int64[::1], _M, _F, _M, _M, types.int64[::1], _F),
+    (
+        waiting_queue.WAITING_QUEUE,
+        _F,
+        _M,
+        REFERENCE,
+        types.int64[::1],
+        _M,
+        _F,
+        _M,
+        _M,
+        types.int64[::1],
+        _F,
+    ),
     Replay,
 )
 REPLAY_STEP = types.void(types.float64[::1])
@@ -237,7 +201,7 @@ def _tell(at: Replay, step: int, slot: int, now: float, runtime: float) -> None:
 def _find_to_refresh(at: Replay) -> int:
     """Put waiting jobs of users whose jobs have ended into ``starts``; returns how many."""
     queue, found = at.queue, 0
-    for i in range(places_of(queue.counters)):
+    for i in range(waiting_queue.places_of(queue.counters)):
         slot = int(queue.order[i, QUEUE])
         if is_gap(queue.order, QUEUE, i):
             continue
@@ -254,27 +218,27 @@ def refresh_predictions(places: Floats) -> None:
     at = replay_at(places, 0)
     queue = at.queue
     jobs, numbers, counters = queue.jobs, queue.numbers, queue.counters
-    now = numbers[NOW]
+    now = numbers[waiting_queue.NOW]
     found = _find_to_refresh(at)
     few = found <= FEW  # of more, all get their new places at once
     for i in range(found):
         slot = queue.starts[i]
-        moves = few and jobs[slot, AGED] == 0.0
+        moves = few and jobs[slot, waiting_queue.AGED] == 0.0
         if moves:
-            give_up_place(jobs, queue.order, counters, numbers, slot)
+            waiting_queue.give_up_place(jobs, queue.order, counters, numbers, slot)
         _tell(at, REFRESH, slot, now, math.nan)
-        jobs[slot, LIKELY] = value_of(
+        jobs[slot, LIKELY] = waiting_queue.value_of(
             numbers,
-            LIKELY_PROGRAM,
+            waiting_queue.LIKELY_PROGRAM,
             queue.specs[slot],
             queue.summaries[slot],
             now,
-            jobs[slot, INFORMS],
+            jobs[slot, waiting_queue.INFORMS],
         )
         if moves:
-            take_place(queue, slot, now)
+            waiting_queue.take_place(queue, slot, now)
     if not few:
-        place_all_anew(queue, queue.starts, found, now)
+        waiting_queue.place_all_anew(queue, queue.starts, found, now)
 
 
 @bare_step(REPLAY_STEP)
@@ -282,19 +246,19 @@ def follow_reference(places: Floats) -> None:
     """Find out whose turn would have come by now under EASY, and when they are due."""
     at = replay_at(places, 0)
     queue, reference = at.queue, at.reference
-    settle(reference, queue.numbers[NOW])
+    settle(reference, queue.numbers[waiting_queue.NOW])
     _take_found(queue, reference)
 
 
 @part
-def _take_found(queue: WaitingQueue, reference: ReferenceTables) -> None:
+def _take_found(queue: waiting_queue.WaitingQueue, reference: ReferenceTables) -> None:
     """Note when jobs are due whose turn has come."""
     for i in range(reference.counters[easy.FOUND]):
         slot = int(reference.found[i])
-        if queue.jobs[slot, WAITS] != 0.0:
+        if queue.jobs[slot, waiting_queue.WAITS] != 0.0:
             queue.jobs[slot, DUE] = reference.jobs[slot, easy.DUE_SECONDS]
             queue.jobs[slot, LATEST] = reference.jobs[slot, easy.LATEST_SECONDS]
-            fall_due(queue.jobs, queue.dues, queue.counters, slot)
+            waiting_queue.fall_due(queue.jobs, queue.dues, queue.counters, slot)
     reference.counters[easy.FOUND] = 0
 
 
@@ -303,7 +267,10 @@ def _is_next(jobs: Floats, reference: ReferenceTables, due: float) -> bool:
     """Return whether one whose turn has come waits, and is due by then."""
     for i in range(reference.counters[easy.FOUND]):
         slot = int(reference.found[i])
-        if jobs[slot, WAITS] != 0.0 and not reference.jobs[slot, easy.DUE_SECONDS] > due:
+        if (
+            jobs[slot, waiting_queue.WAITS] != 0.0
+            and not reference.jobs[slot, easy.DUE_SECONDS] > due
+        ):
             return True
     return False
 
@@ -328,7 +295,7 @@ def _book_start(
     jobs: Floats, ends: Floats, kinds: Integers, counters: Integers, slot: int, now: float
 ) -> None:
     """Book a job that a pass has started; one that leaves an earlier arrival waiting overtakes."""
-    while jobs[counters[FIRST_WAITING], WAITS] == 0.0:
+    while jobs[counters[FIRST_WAITING], waiting_queue.WAITS] == 0.0:
         counters[FIRST_WAITING] += 1
     job = jobs[slot]
     job[START] = now
@@ -338,8 +305,8 @@ def _book_start(
     heap_push(ends, counters[RUNNING], job[END], counters[STARTED], slot)
     counters[RUNNING] += 1
     counters[STARTED] += 1
-    wait_no_more(jobs, kinds, counters, slot)
-    count_running(kinds, counters, int(job[KIND]), 1)
+    waiting_queue.wait_no_more(jobs, kinds, counters, slot)
+    waiting_queue.count_running(kinds, counters, int(job[waiting_queue.KIND]), 1)
 
 
 @part
@@ -347,28 +314,31 @@ def _drop_started(
     jobs: Floats, order: Floats, counters: Integers, numbers: Floats, started: Integers
 ) -> None:
     """Take what a pass has started out of the orders."""
-    if started.size <= FEW or counters[LEAVES_GAPS] != 0:
+    if started.size <= FEW or counters[waiting_queue.LEAVES_GAPS] != 0:
         for slot in started:
-            give_up_place(jobs, order, counters, numbers, slot)
-        if counters[GAPS] > _FEWEST_GAPS + counters[WAITING] // _PLACES_PER_GAP:
-            move_up(order, counters)
+            waiting_queue.give_up_place(jobs, order, counters, numbers, slot)
+        if (
+            counters[waiting_queue.GAPS]
+            > _FEWEST_GAPS + counters[waiting_queue.WAITING] // _PLACES_PER_GAP
+        ):
+            waiting_queue.move_up(order, counters)
         return
     aged = 0
-    for i in range(counters[AGED_FIRST]):
+    for i in range(counters[waiting_queue.AGED_FIRST]):
         if jobs[int(order[i, QUEUE]), RESERVATION] != -math.inf:
             aged += 1
-    drop_started(order, QUEUE, counters[WAITING], started.size, jobs)
-    if numbers[ONE_ORDER] == 0.0:
-        drop_started(order, CANDIDATE, counters[WAITING], started.size, jobs)
-    counters[AGED_FIRST] = aged
-    counters[WAITING] -= started.size
+    drop_started(order, QUEUE, counters[waiting_queue.WAITING], started.size, jobs)
+    if numbers[waiting_queue.ONE_ORDER] == 0.0:
+        drop_started(order, CANDIDATE, counters[waiting_queue.WAITING], started.size, jobs)
+    counters[waiting_queue.AGED_FIRST] = aged
+    counters[waiting_queue.WAITING] -= started.size
 
 
 @part
 def _first_of(order: Floats, counters: Integers, place: int) -> int:
     """Return the slot of the first job from a place on, or -1."""
-    places = places_of(counters)
-    place = next_job(order, QUEUE, max(place, counters[FRONT]), places)
+    places = waiting_queue.places_of(counters)
+    place = next_job(order, QUEUE, max(place, counters[waiting_queue.FRONT]), places)
     return int(order[place, QUEUE]) if place < places else -1
 
 
@@ -377,7 +347,7 @@ def _note_plan(
     jobs: Floats, order: Floats, counters: Integers, last_head: int, last_reservation: float
 ) -> None:
     """Count a pass after which the same job is still the head, and its reservation is later."""
-    if counters[WAITING] == 0:
+    if counters[waiting_queue.WAITING] == 0:
         counters[LAST_HEAD] = -1
         return
     head = _first_of(order, counters, 0)
@@ -390,7 +360,7 @@ def _note_plan(
 def _expected_gone(release: Floats, counters: Integers, now: float) -> int:
     """Return how many running jobs are expected to have ended by now."""
     gone = 0
-    while gone < counters[RELEASES] and release[gone, EXPECTED_END] <= now:
+    while gone < counters[waiting_queue.RELEASES] and release[gone, EXPECTED_END] <= now:
         gone += 1
     return gone
 
@@ -398,7 +368,7 @@ def _expected_gone(release: Floats, counters: Integers, now: float) -> int:
 @part
 def _behind_aged(order: Floats, counters: Integers) -> int:
     """Return the slot that comes first of those that are not due, or -1."""
-    return _first_of(order, counters, counters[AGED_FIRST])
+    return _first_of(order, counters, counters[waiting_queue.AGED_FIRST])
 
 
 @merged_part
@@ -412,14 +382,14 @@ def _would_start_nothing(at: Replay) -> bool:
     jobs, head = queue.jobs, _first_of(queue.order, counters, 0)
     if counters[SETTLED] == 0 or head != counters[LAST_HEAD] or jobs[head, WIDTH] <= free:
         return False
-    if queue.numbers[IS_GUARDED] == 0.0:
+    if queue.numbers[waiting_queue.IS_GUARDED] == 0.0:
         return True
     behind = _behind_aged(queue.order, counters)
     return bool(
-        counters[EVER_AGED] == counters[LAST_AGED]
+        counters[waiting_queue.EVER_AGED] == counters[LAST_AGED]
         and behind == counters[LAST_BEHIND]
         and (behind < 0 or jobs[behind, WIDTH] > free)
-        and next_due(jobs, queue.dues, counters) == counters[LAST_GUARDED]
+        and waiting_queue.next_due(jobs, queue.dues, counters) == counters[LAST_GUARDED]
     )
 
 
@@ -431,29 +401,29 @@ def _note_settled(at: Replay, started: int) -> None:
     whether it has started what moves the planned start that others look at.
     """
     queue, counters, numbers = at.queue, at.queue.counters, at.queue.numbers
-    guards = numbers[IS_GUARDED] != 0.0
+    guards = numbers[waiting_queue.IS_GUARDED] != 0.0
     counters[SETTLED] = (
-        numbers[MOST_RESERVED] <= 1.0
-        and numbers[SORT_MOVING] == 0.0
+        numbers[waiting_queue.MOST_RESERVED] <= 1.0
+        and numbers[waiting_queue.SORT_MOVING] == 0.0
         and at.machine[EXPECTED_IS_FREE] == 0.0
-        and not (guards and started > 0 and numbers[int(numbers[PASS_PARAMETERS])] != 0.0)
+        and not (
+            guards and started > 0 and numbers[int(numbers[waiting_queue.PASS_PARAMETERS])] != 0.0
+        )
     )
     if guards and counters[SETTLED] != 0:
-        counters[LAST_AGED] = counters[EVER_AGED]
+        counters[LAST_AGED] = counters[waiting_queue.EVER_AGED]
         counters[LAST_BEHIND] = _behind_aged(queue.order, counters)
-        counters[LAST_GUARDED] = next_due(queue.jobs, queue.dues, counters)
+        counters[LAST_GUARDED] = waiting_queue.next_due(queue.jobs, queue.dues, counters)
 
 
-@part
-def _next_event(
-    specs: Floats, arrivals: Integers, ends: Floats, release: Floats, counters: Integers
-) -> float:
+@merged_part
+def _next_event(at: Replay) -> float:
     """Return when something happens to a job next (seconds); infinite at the end."""
-    now = math.inf
-    if counters[SLOTS] < arrivals.shape[0]:
-        now = specs[arrivals[counters[SLOTS]], SUBMIT]
+    queue, counters, now = at.queue, at.queue.counters, math.inf
+    if counters[waiting_queue.SLOTS] < at.arrivals.shape[0]:
+        now = queue.specs[at.arrivals[counters[waiting_queue.SLOTS]], SUBMIT]
     if counters[RUNNING] > 0:
-        now = min(now, ends[0, TIME], release[0, EXPECTED_END])
+        now = min(now, at.ends[0, TIME], queue.release[0, EXPECTED_END])
     return now
 
 
@@ -467,14 +437,14 @@ def ask_reference(places: Floats) -> None:
     at = replay_at(places, 0)
     queue, reference, counters = at.queue, at.reference, at.queue.counters
     at.machine[LOOK_AGAIN] = math.inf
-    if counters[WAITING] == 0:
+    if counters[waiting_queue.WAITING] == 0:
         return
     again = next_turn(reference)
     if _would_start_nothing(at):
-        until = _next_event(queue.specs, at.arrivals, at.ends, queue.release, counters)
+        until = _next_event(at)
         due = math.inf
-        if next_due(queue.jobs, queue.dues, counters) >= 0:
-            due = queue.dues[counters[DUE_FROM], QUEUE_KEY]
+        if waiting_queue.next_due(queue.jobs, queue.dues, counters) >= 0:
+            due = queue.dues[counters[waiting_queue.DUE_FROM], QUEUE_KEY]
             until = min(until, due)
         while again < until:  # as passes would, one look of the reference after the other
             settle(reference, again)
@@ -490,20 +460,20 @@ def ask_reference(places: Floats) -> None:
 def _schedule(at: Replay, now: float) -> None:
     """One pass, and what it starts."""
     queue, machine, counters = at.queue, at.machine, at.queue.counters
-    if counters[WAITING] == 0:
+    if counters[waiting_queue.WAITING] == 0:
         return
     counters[PASSES] += 1
     if machine[EXPECTED_IS_FREE] != 0.0:
-        counters[GONE] = _expected_gone(queue.release, counters, now)
+        counters[waiting_queue.GONE] = _expected_gone(queue.release, counters, now)
     if machine[FOLLOW_REFERENCE] != 0.0:
         _call_replay_step(machine[FOLLOW_REFERENCE], at.places)
     if counters[LEARNED] > 0:
         counters[SETTLED] = 0
         _call_replay_step(machine[REFRESH_ALL], at.places)
-    bring_into_order(queue, now)
+    waiting_queue.bring_into_order(queue, now)
     if not _would_start_nothing(at):
         _pass(at, now)
-    counters[ROOM_CAME] = 0
+    counters[waiting_queue.ROOM_CAME] = 0
     if machine[ASK_REFERENCE] != 0.0:
         _call_replay_step(machine[ASK_REFERENCE], at.places)
 
@@ -518,11 +488,11 @@ def _pass(at: Replay, now: float) -> None:
     last_reservation = jobs[head, RESERVATION]
     # Jobs expected to have ended by now count as gone where the conventions say so.
     free = machine[FREE]
-    for i in range(counters[GONE]):
+    for i in range(counters[waiting_queue.GONE]):
         free += queue.release[i, HELD]
-    count = run_pass(queue, now, free)
+    count = waiting_queue.run_pass(queue, now, free)
     if count > 0:
-        counters[RELEASES] += count
+        counters[waiting_queue.RELEASES] += count
         for i in range(count):
             slot = queue.starts[i]
             machine[FREE] -= jobs[slot, WIDTH]
@@ -540,62 +510,50 @@ def _submit(at: Replay, now: float) -> None:
     """Take the next job into the queue, with its prediction."""
     queue = at.queue
     jobs, numbers, summaries = queue.jobs, queue.numbers, queue.summaries
-    slot = at.arrivals[queue.counters[SLOTS]]
-    queue.counters[SLOTS] += 1
+    slot = at.arrivals[queue.counters[waiting_queue.SLOTS]]
+    queue.counters[waiting_queue.SLOTS] += 1
     _tell(at, PREDICT, slot, now, math.nan)
     if at.machine[REFRESH] != 0.0:
         for column in range(SUMMARY_COLUMNS):
             at.submitted[slot, column] = summaries[slot, column]
     job, spec, summary = jobs[slot], queue.specs[slot], summaries[slot]
-    planned = value_of(numbers, PLAN_PROGRAM, spec, summary, now, 1.0)
+    planned = waiting_queue.value_of(numbers, waiting_queue.PLAN_PROGRAM, spec, summary, now, 1.0)
     job[PLANNED] = planned
     job[INITIAL] = planned
-    job[LIKELY] = value_of(numbers, LIKELY_PROGRAM, spec, summary, now, 1.0)
-    begin_to_wait(jobs, queue.kinds, queue.counters, slot)
+    job[LIKELY] = waiting_queue.value_of(
+        numbers, waiting_queue.LIKELY_PROGRAM, spec, summary, now, 1.0
+    )
+    waiting_queue.begin_to_wait(jobs, queue.kinds, queue.counters, slot)
+    # One that fits may start though the last pass left nothing.
     if job[WIDTH] <= at.machine[FREE]:
         queue.counters[SETTLED] = 0
     if at.machine[FOLLOW_REFERENCE] != 0.0:
         _enter_reference(at.reference, job, spec, summary)
-    elif numbers[AGE_LIMIT] != math.inf:
-        job[DUE] = job[SUBMITTED] + numbers[AGE_LIMIT]
-        fall_due(jobs, queue.dues, queue.counters, slot)
-    take_place(queue, slot, now)
-
-
-@part
-def _free_what_ended(
-    jobs: Floats,
-    release: Floats,
-    ends: Floats,
-    kinds: Integers,
-    counters: Integers,
-    machine: Floats,
-) -> int:
-    """Take the earliest end off the heap, free its cpus; returns the slot."""
-    slot = heap_pop(ends, counters[RUNNING])
-    counters[RUNNING] -= 1
-    counters[ROOM_CAME] = 1
-    counters[SETTLED] = 0
-    let_go(release, counters[RELEASES], jobs[slot, EXPECTED], slot)
-    counters[RELEASES] -= 1
-    machine[FREE] += jobs[slot, WIDTH]
-    count_running(kinds, counters, int(jobs[slot, KIND]), -1)
-    return slot
+    elif numbers[waiting_queue.AGE_LIMIT] != math.inf:
+        job[DUE] = job[SUBMITTED] + numbers[waiting_queue.AGE_LIMIT]
+        waiting_queue.fall_due(jobs, queue.dues, queue.counters, slot)
+    waiting_queue.take_place(queue, slot, now)
 
 
 @merged_part
 def _finish(at: Replay, now: float) -> None:
-    """Handle the earliest end: the predictor learns, the cpus are free again."""
-    queue = at.queue
-    slot = _free_what_ended(
-        queue.jobs, queue.release, at.ends, queue.kinds, queue.counters, at.machine
-    )
-    _tell(at, OBSERVE, slot, now, queue.jobs[slot, RUNTIME])
+    """Handle the earliest end: the cpus are free again, the predictor learns."""
+    queue, counters = at.queue, at.queue.counters
+    slot = heap_pop(at.ends, counters[RUNNING])
+    job = queue.jobs[slot]
+    counters[RUNNING] -= 1
+    counters[waiting_queue.ROOM_CAME] = 1
+    counters[SETTLED] = 0
+    let_go(queue.release, counters[waiting_queue.RELEASES], job[EXPECTED], slot)
+    counters[waiting_queue.RELEASES] -= 1
+    at.machine[FREE] += job[WIDTH]
+    waiting_queue.count_running(queue.kinds, counters, int(job[waiting_queue.KIND]), -1)
+    _tell(at, OBSERVE, slot, now, job[RUNTIME])
     if at.machine[FOLLOW_REFERENCE] != 0.0:
         easy.note(at.reference, now, easy.LEAVES, slot)
     if at.machine[REFRESH] != 0.0:
-        at.learned[int(queue.specs[slot, USER]) + 1] = queue.counters[PASSES] + 1
-        queue.counters[LEARNED] += 1
+        at.learned[int(queue.specs[slot, USER]) + 1] = counters[PASSES] + 1
+        counters[LEARNED] += 1
 
 
 @part
@@ -618,7 +576,7 @@ def _expire(at: Replay, now: float) -> None:
     queue = at.queue
     jobs, release, counters = queue.jobs, queue.release, queue.counters
     i = 0
-    while i < counters[RELEASES] and release[i, EXPECTED_END] <= now:
+    while i < counters[waiting_queue.RELEASES] and release[i, EXPECTED_END] <= now:
         slot = int(release[i, HOLDER])
         if jobs[slot, END] <= now:
             i += 1
@@ -628,8 +586,8 @@ def _expire(at: Replay, now: float) -> None:
         counters[CORRECTED] += 1
         counters[SETTLED] = 0
         expected = jobs[slot, START] + estimate
-        let_go(release, counters[RELEASES], jobs[slot, EXPECTED], slot)
-        hold(release, counters[RELEASES] - 1, expected, jobs[slot, WIDTH], slot)
+        let_go(release, counters[waiting_queue.RELEASES], jobs[slot, EXPECTED], slot)
+        hold(release, counters[waiting_queue.RELEASES] - 1, expected, jobs[slot, WIDTH], slot)
         jobs[slot, PLANNED] = estimate
         jobs[slot, EXPECTED] = expected
 
@@ -645,16 +603,19 @@ def _ends(ends: Floats, counters: Integers, now: float) -> bool:
 @part
 def _submits(specs: Floats, arrivals: Integers, counters: Integers, now: float) -> bool:
     """Return whether a job is submitted by now that is not in the queue yet."""
-    at = counters[SLOTS]
+    at = counters[waiting_queue.SLOTS]
     return bool(at < arrivals.shape[0] and specs[arrivals[at], SUBMIT] <= now)
 
 
 @part
-def _next_tick(queue: WaitingQueue, machine: Floats) -> float:
+def _next_tick(queue: waiting_queue.WaitingQueue, machine: Floats) -> float:
     """Return when a waiting job is due next, or it may be known that one is (seconds)."""
-    if queue.numbers[IS_GUARDED] == 0.0 or next_due(queue.jobs, queue.dues, queue.counters) < 0:
+    if (
+        queue.numbers[waiting_queue.IS_GUARDED] == 0.0
+        or waiting_queue.next_due(queue.jobs, queue.dues, queue.counters) < 0
+    ):
         return float(machine[LOOK_AGAIN])
-    due = queue.dues[queue.counters[DUE_FROM], QUEUE_KEY]
+    due = queue.dues[queue.counters[waiting_queue.DUE_FROM], QUEUE_KEY]
     return float(min(machine[LOOK_AGAIN], due))
 
 
@@ -667,74 +628,48 @@ def _phase_of(machine: Floats, counters: Integers) -> int:
     return ENDS if phase == SUBMISSIONS else int(phase) + 1
 
 
-@part
-def _next_action(
-    specs: Floats,
-    arrivals: Integers,
-    ends: Floats,
-    release: Floats,
-    counters: Integers,
-    numbers: Floats,
-    machine: Floats,
-    tick: float,
-) -> int:
+@merged_part
+def look_ahead(at: Replay) -> int:
     """Return what is to be done next, at the time that NOW then says; PAST: nothing more.
 
-    There is a pass at ``tick``, whatever else happens then.
+    There is a pass when a job is due, whatever else happens then.
     """
+    specs, counters, numbers = at.queue.specs, at.queue.counters, at.queue.numbers
+    tick, one_for_each = _next_tick(at.queue, at.machine), at.machine[PASS_PER_EVENT] != 0.0
     while True:
-        what = _phase_of(machine, counters)
-        now = numbers[NOW]
+        what = _phase_of(at.machine, counters)
+        now = numbers[waiting_queue.NOW]
         # One pass for all events of an instant, or one for each, by the conventions.
-        if counters[PASS_DUE] != 0 and (what == PASSING or machine[PASS_PER_EVENT] != 0.0):
+        if counters[PASS_DUE] != 0 and (what == PASSING or one_for_each):
             counters[PASS_DUE] = 0
-            if machine[PASS_PER_EVENT] == 0.0:
+            if not one_for_each:
                 counters[TICK] = 0
             return PASSING
         if counters[TICK] != 0 and what == PAST:
             counters[TICK] = 0
             return PASSING
-        if what == ENDS and _ends(ends, counters, now):
+        if what == ENDS and _ends(at.ends, counters, now):
             counters[PASS_DUE] = 1
             return ENDS
-        if what == SUBMISSIONS and _submits(specs, arrivals, counters, now):
+        if what == SUBMISSIONS and _submits(specs, at.arrivals, counters, now):
             counters[PASS_DUE] = 1
             return SUBMISSIONS
         counters[PHASE] += 1
         if what == EXPIRATIONS:
             return EXPIRATIONS
         if what == PAST:
-            numbers[NOW] = min(_next_event(specs, arrivals, ends, release, counters), tick)
+            numbers[waiting_queue.NOW] = min(_next_event(at), tick)
             counters[PHASE] = 0
             counters[STARTED_BEFORE] = counters[STARTED]
-            counters[TICK] = numbers[NOW] == tick and tick < math.inf
-            if numbers[NOW] == math.inf:
+            counters[TICK] = numbers[waiting_queue.NOW] == tick and tick < math.inf
+            if numbers[waiting_queue.NOW] == math.inf:
                 return PAST
-
-
-@merged_part
-def look_ahead(at: Replay) -> int:
-    """Return what is to be done next, at the time that NOW then says; PAST: nothing more."""
-    queue = at.queue
-    tick = _next_tick(queue, at.machine)
-    return int(
-        _next_action(
-            queue.specs,
-            at.arrivals,
-            at.ends,
-            queue.release,
-            queue.counters,
-            queue.numbers,
-            at.machine,
-            tick,
-        )
-    )
 
 
 @merged_part
 def act(at: Replay, action: int) -> None:
     """Do it."""
-    now = at.queue.numbers[NOW]
+    now = at.queue.numbers[waiting_queue.NOW]
     if action == PASSING:
         _schedule(at, now)
     elif action == ENDS:
@@ -771,7 +706,7 @@ def parts_for(scheduler: CompiledScheduler, refreshes: bool) -> tuple[Step, ...]
         replay_loop,
         *([refresh_predictions] if refreshes else []),
         *([] if scheduler.shares is None else [follow_reference, ask_reference]),
-        *steps_for(scheduler),
+        *waiting_queue.steps_for(scheduler),
     )
 
 
@@ -814,12 +749,12 @@ def idle(
     its kind (from 0 on). ``state`` has the predictor's arrays.
     """
     count = len(specs)
-    jobs = blank_jobs(count + 1, JOB_COLUMNS)
+    jobs = waiting_queue.blank_jobs(count + 1, JOB_COLUMNS)
     jobs[:, [START, END]] = math.nan
     jobs[:count, WIDTH] = width
     jobs[:count, SUBMITTED] = specs[:, SUBMIT]
     jobs[:count, RUNTIME] = runtime
-    jobs[:count, KIND] = kinds
+    jobs[:count, waiting_queue.KIND] = kinds
     summaries = np.zeros((count, SUMMARY_COLUMNS))
     every_kind = int(kinds.max(initial=0)) + 1
     queue = _empty_queue((jobs, specs, summaries), every_kind, count, scheduler)
@@ -848,22 +783,24 @@ def placed(at: Replay) -> Replay:
 
 def _empty_queue(
     rows: tuple[Floats, Floats, Floats], kinds: int, most: int, scheduler: CompiledScheduler
-) -> WaitingQueue:
+) -> waiting_queue.WaitingQueue:
     """A queue of at most so many of these jobs (their rows, specifications and summaries)."""
     counters = np.zeros(COUNTERS, np.int64)
     counters[LAST_HEAD] = -1
     counters[PHASE] = PAST
     skips_gaps = scheduler.one_pass in (in_order_pass, easy_pass, guarded_pass)
     one_order = scheduler.candidates is scheduler.queue
-    counters[LEAVES_GAPS] = skips_gaps and one_order and not scheduler.queue.changes_with_time
-    numbers = policy_numbers(scheduler)
-    numbers[NOW] = -math.inf
-    return WaitingQueue(
+    counters[waiting_queue.LEAVES_GAPS] = (
+        skips_gaps and one_order and not scheduler.queue.changes_with_time
+    )
+    numbers = waiting_queue.policy_numbers(scheduler)
+    numbers[waiting_queue.NOW] = -math.inf
+    return waiting_queue.WaitingQueue(
         *rows,
-        order=blank_order(most + 1),
-        dues=np.empty((most + 1, DUE_COLUMNS), order="F"),
+        order=waiting_queue.blank_order(most + 1),
+        dues=np.empty((most + 1, waiting_queue.DUE_COLUMNS), order="F"),
         release=np.empty((most + 1, RELEASE_COLUMNS)),
-        kinds=blank_kinds(kinds),
+        kinds=waiting_queue.blank_kinds(kinds),
         counters=counters,
         numbers=numbers,
         starts=np.empty(most + 1, np.int64),

@@ -18,21 +18,7 @@ from foresail.kernels.calling import call_predictor_step
 from foresail.kernels.compile import entry, merged_part, part
 from foresail.kernels.heaps import TIME, heap_pop, heap_push
 from foresail.kernels.signatures import PREDICTOR_INPUTS, PredictorInputs
-from foresail.schedulers.kernels.task_jobs import (
-    ENDED_TASKS,
-    TASK_JOBS,
-    TASKS,
-    TaskJobs,
-    believe,
-    believe_nothing,
-    end_job,
-    end_task_of_job,
-    estimate_job,
-    judge_belief,
-    log_belief,
-    next_offer,
-    submit_job,
-)
+from foresail.schedulers.kernels import task_jobs
 from foresail.schedulers.kernels.task_queues import READY, demote, launch, make_ready
 
 Floats = NDArray[np.float64]
@@ -73,7 +59,7 @@ behind all has where tasks and ``after`` end."""
 class TaskReplay(NamedTuple):
     """All that a replay works on."""
 
-    scheduler: TaskJobs
+    scheduler: task_jobs.TaskJobs
     """Queues, jobs and estimates."""
     free: Integers
     slowdown: Floats
@@ -116,7 +102,7 @@ _BOOLEANS = types.boolean[::1]
 _ROWS = types.int64[:, ::1]
 TASK_REPLAY = types.NamedTuple(
     (
-        *(TASK_JOBS, _I, _F, _F, _I, _ROWS, _I, _I, _F, _F, _I, _ROWS, _F, _F),
+        *(task_jobs.TASK_JOBS, _I, _F, _F, _I, _ROWS, _I, _I, _F, _F, _I, _ROWS, _F, _F),
         *(types.float64[:, ::1], _I, _F, PREDICTOR_INPUTS),
     ),
     TaskReplay,
@@ -136,17 +122,19 @@ def _tell(step: float, inputs: PredictorInputs, stage: int, now: float, seconds:
 def _predict(at: TaskReplay, job: int, now: float) -> None:
     """Ask what the job's stages are believed to take."""
     row = at.scheduler.queues.jobs[job]
-    believe_nothing(row)
+    task_jobs.believe_nothing(row)
     if at.steps[PREDICT] == 0.0:
         return
     first, last = at.first_stage[job], at.first_stage[job + 1]
     for stage in range(first, last):
         _tell(at.steps[PREDICT], at.predictor, stage, now, math.nan)
-    believe(row, at.predictor.summaries[first:last], at.stages[first:last, LEFT])
+    task_jobs.believe(row, at.predictor.summaries[first:last], at.stages[first:last, LEFT])
 
 
 @part
-def _open(scheduler: TaskJobs, stages: Integers, order: Integers, begin: int, stage: int) -> None:
+def _open(
+    scheduler: task_jobs.TaskJobs, stages: Integers, order: Integers, begin: int, stage: int
+) -> None:
     """Let the tasks of a stage follow those of its job that may start; ``begin`` is its first."""
     job = stages[stage, STAGE_JOB]
     first = stages[stage, FIRST_TASK]
@@ -168,7 +156,7 @@ def _submit(at: TaskReplay, now: float) -> None:
     for task in range(begin, begin + width):
         at.order[task] = task
     first_order = at.order[begin : begin + width]
-    submit_job(at.scheduler, job, job, first_order, end - begin, now)
+    task_jobs.submit_job(at.scheduler, job, job, first_order, end - begin, now)
     make_ready(at.scheduler.queues, job, width)
     for stage in range(first + 1, last):
         if at.stages[stage, WAITS] == 0:
@@ -217,18 +205,18 @@ def _end(at: TaskReplay, now: float) -> None:
     begin = at.stages[at.first_stage[job], FIRST_TASK]
     told = at.told[begin : at.stages[at.first_stage[job] + 1, FIRST_TASK]]
     queue, slowdown = at.tasks[task, QUEUE], at.slowdown[of_class]
-    last_pilot = end_task_of_job(
+    last_pilot = task_jobs.end_task_of_job(
         at.scheduler, job, place, queue, at.start[task], now, slowdown, told
     )
     at.stages[stage, LEFT] -= 1
     if at.stages[stage, LEFT] == 0:
         _end_stage(at, stage, begin, now)
     if last_pilot:
-        estimate_job(at.scheduler, job, told, now)
+        task_jobs.estimate_job(at.scheduler, job, told, now)
     row = at.scheduler.queues.jobs[job]
-    if row[ENDED_TASKS] == row[TASKS]:
+    if row[task_jobs.ENDED_TASKS] == row[task_jobs.TASKS]:
         at.end[job] = now
-        end_job(at.scheduler, job, at.submit[job], now)
+        task_jobs.end_job(at.scheduler, job, at.submit[job], now)
 
 
 @merged_part
@@ -242,7 +230,7 @@ def _fill_slots(at: TaskReplay, now: float) -> None:
         if at.free[of_class] == 0:
             of_class += 1
             continue
-        job, queue = next_offer(at.scheduler, now)
+        job, queue = task_jobs.next_offer(at.scheduler, now)
         if job < 0:
             return
         place = launch(queues, job, queue, now)
@@ -298,6 +286,6 @@ def teach_loop(
     for i in range(slots.size):
         ends = not math.isnan(seconds[i])
         if ends and judged[i]:
-            mean, variance = log_belief(predictor.summaries[slots[i]])
-            judge_belief(proved, mean, variance, seconds[i])
+            mean, variance = task_jobs.log_belief(predictor.summaries[slots[i]])
+            task_jobs.judge_belief(proved, mean, variance, seconds[i])
         _tell(steps[OBSERVE if ends else PREDICT], predictor, slots[i], times[i], seconds[i])

@@ -7,22 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.waiting.kernels.placing import (
-    CORES,
-    MEMORY,
-    Links,
-    Machines,
-    Timetable,
-    best_fit,
-    enter,
-    first_time,
-    highest,
-    holds,
-    leave_first,
-    melded,
-    take,
-    without_root,
-)
+from foresail.cloud.waiting.kernels import placing
 from foresail.cloud.waiting.kernels.waiting_choice import CORES as CORES_ASKED
 from foresail.cloud.waiting.kernels.waiting_choice import (
     CPU_USE,
@@ -110,10 +95,10 @@ class Outcomes(NamedTuple):
 class Room(NamedTuple):
     """Working arrays of the simulation; ``tally`` and ``features`` are its state for beliefs."""
 
-    releases: Timetable
-    trials: Timetable
-    expiries: Timetable
-    links: Links
+    releases: placing.Timetable
+    trials: placing.Timetable
+    expiries: placing.Timetable
+    links: placing.Links
     tally: Floats
     features: Floats
     waits: Floats
@@ -134,7 +119,7 @@ class Simulation(NamedTuple):
     """The distinct machines: cores, bytes, thousandths of gpus."""
     jobs: TraceColumns
     shapes: Shapes
-    machines: Machines
+    machines: placing.Machines
     outcomes: Outcomes
     room: Room
 
@@ -156,27 +141,27 @@ cores and bytes."""
 @merged_part
 def _start_on(at: Simulation, job: int, machine: int, now: float) -> None:
     asked = at.shapes.asked[at.jobs.shape[job]]
-    take(at.machines, machine, asked, 1.0)
+    placing.take(at.machines, machine, asked, 1.0)
     at.outcomes.start[job] = now
     at.outcomes.machine[job] = machine
-    enter(at.room.releases, now + at.jobs.runtime[job], job)
+    placing.enter(at.room.releases, now + at.jobs.runtime[job], job)
     _count_running(at.room.tally, asked, now, 1.0)
 
 
 @merged_part
 def _release(at: Simulation) -> None:
     """End the first that runs on a fixed machine."""
-    job = leave_first(at.room.releases)
+    job = placing.leave_first(at.room.releases)
     asked = at.shapes.asked[at.jobs.shape[job]]
-    take(at.machines, at.outcomes.machine[job], asked, -1.0)
+    placing.take(at.machines, at.outcomes.machine[job], asked, -1.0)
     _count_running(at.room.tally, asked, at.outcomes.start[job], -1.0)
 
 
 @part
 def _count_running(tally: Floats, asked: Floats, start: float, times: float) -> None:
     tally[_RUNNING] += times
-    tally[_RUNNING_CORES] += times * asked[CORES]
-    tally[_RUNNING_MEMORY] += times * asked[MEMORY]
+    tally[_RUNNING_CORES] += times * asked[placing.CORES]
+    tally[_RUNNING_MEMORY] += times * asked[placing.MEMORY]
     tally[_RUNNING_STARTS] += times * start
 
 
@@ -185,8 +170,8 @@ def _queue(at: Simulation, job: int, now: float) -> None:
     shape, links, head = at.jobs.shape[job], at.room.links, at.shapes.head
     links.of[job, 0] = -1
     links.of[job, 1] = -1
-    head[shape] = melded(links, head[shape], job)
-    _count_waiting(at.room.tally, at.shapes.asked[shape, CORES], now, 1.0)
+    head[shape] = placing.melded(links, head[shape], job)
+    _count_waiting(at.room.tally, at.shapes.asked[shape, placing.CORES], now, 1.0)
 
 
 @part
@@ -205,7 +190,7 @@ def _unqueue(at: Simulation, job: int) -> None:
         if at.jobs.lost.size > 0:
             since += at.jobs.lost[job]
         since += at.rules.speculation_seconds
-    _count_waiting(at.room.tally, at.shapes.asked[at.jobs.shape[job], CORES], since, -1.0)
+    _count_waiting(at.room.tally, at.shapes.asked[at.jobs.shape[job], placing.CORES], since, -1.0)
 
 
 @merged_part
@@ -215,7 +200,7 @@ def _dispatch(at: Simulation, now: float) -> None:
         job, machine = _first_to_start(at)
         if machine < 0:
             return
-        at.shapes.head[at.jobs.shape[job]] = without_root(at.room.links, job)
+        at.shapes.head[at.jobs.shape[job]] = placing.without_root(at.room.links, job)
         _unqueue(at, job)
         at.outcomes.place[job] -= QUEUED  # FIXED, perhaps after a trial
         _start_on(at, job, machine, now)
@@ -229,15 +214,15 @@ def _first_to_start(at: Simulation) -> tuple[int, int]:
     """
     links, rank, shapes, place = at.room.links, at.room.links.rank, at.shapes, at.outcomes.place
     chosen, chosen_machine = -1, -1
-    most = np.inf if at.strict else float(highest(at.machines))
+    most = np.inf if at.strict else float(placing.highest(at.machines))
     for shape in range(shapes.head.size):
         head = shapes.head[shape]
         if head < 0:
             continue
-        if shapes.asked[shape, CORES] > most:
+        if shapes.asked[shape, placing.CORES] > most:
             break
         while head >= 0 and place[head] < QUEUED:  # its wait has expired
-            head = without_root(links, head)
+            head = placing.without_root(links, head)
             shapes.head[shape] = head
         if head < 0:
             continue
@@ -245,7 +230,7 @@ def _first_to_start(at: Simulation) -> tuple[int, int]:
             rank[chosen] < rank[head] or (rank[chosen] == rank[head] and chosen < head)
         ):
             continue
-        machine = best_fit(at.machines, shapes.asked[shape])
+        machine = placing.best_fit(at.machines, shapes.asked[shape])
         if machine >= 0 or at.strict:
             chosen, chosen_machine = head, machine
     return chosen, chosen_machine
@@ -278,7 +263,7 @@ def _free_machine(at: Simulation, asked: Floats) -> int:
     """The machine on which a job may start that has come, or -1."""
     if at.strict and at.room.tally[_WAITING] > 0.0:
         return -1
-    return best_fit(at.machines, asked)
+    return placing.best_fit(at.machines, asked)
 
 
 @merged_part
@@ -288,7 +273,9 @@ def _believe(at: Simulation, job: int, now: float, fits: bool) -> None:
     if at.jobs.wait.size > 0:
         room.waits[0] = at.jobs.wait[job]
     elif at.model.base.size > 0 and not (fits and at.rules.conserving == 1):
-        _note_features(now, at.shapes.asked[at.jobs.shape[job], CORES], room.tally, room.features)
+        _note_features(
+            now, at.shapes.asked[at.jobs.shape[job], placing.CORES], room.tally, room.features
+        )
         predict_wait(at.model, room.features, room.waits)
 
 
@@ -296,7 +283,7 @@ def _believe(at: Simulation, job: int, now: float, fits: bool) -> None:
 def _choice(at: Simulation, job: int, after_trial: bool, fits: bool) -> int:
     asked, estimate = at.shapes.asked[at.jobs.shape[job]], at.jobs.estimate[job]
     delay = at.jobs.delay[job] if at.jobs.delay.size > 0 else 0.0
-    delay_costs = DelayCosts(asked[RENT], at.own_price * asked[CORES], delay)
+    delay_costs = DelayCosts(asked[RENT], at.own_price * asked[placing.CORES], delay)
     if after_trial:
         return choose_again(at.rules, delay_costs, fits, estimate, at.room.waits)
     return choose(at.rules, delay_costs, fits, estimate, at.room.waits)
@@ -322,12 +309,12 @@ def _settle(
         outcomes.start[job] = now + lost
         # Shorter ones end within their trial.
         if jobs.runtime[job] > rules.speculation_seconds:
-            enter(at.room.trials, now + lost + rules.speculation_seconds, job)
+            placing.enter(at.room.trials, now + lost + rules.speculation_seconds, job)
     else:
         outcomes.place[job] = QUEUED + later
         _queue(at, job, now)
         if rules.patience_seconds < np.inf:
-            enter(at.room.expiries, now + rules.patience_seconds, job)
+            placing.enter(at.room.expiries, now + rules.patience_seconds, job)
 
 
 @merged_part
@@ -365,7 +352,7 @@ def _place(
 def _fits_somewhere(asked: Floats, sizes: Floats) -> bool:
     """True if an idle machine could hold this; ``sizes`` has cores, bytes and gpus of each."""
     for i in range(sizes.shape[0]):  # noqa: SIM110 - compiled
-        if holds(sizes[i], asked):
+        if placing.holds(sizes[i], asked):
             return True
     return False
 
@@ -373,7 +360,7 @@ def _fits_somewhere(asked: Floats, sizes: Floats) -> bool:
 @merged_part
 def _expire(at: Simulation, now: float) -> bool:
     """Rent a machine for the first whose wait expires; whether it was still waiting."""
-    job = leave_first(at.room.expiries)
+    job = placing.leave_first(at.room.expiries)
     if at.outcomes.place[job] < QUEUED:
         return False
     _unqueue(at, job)
@@ -396,26 +383,28 @@ def simulate_waiting(at: Simulation, plan: MachinePlan | None) -> None:
     while True:
         following = submit.size - coming
         arrival = submit[following] if coming > 0 else np.inf
-        release, trial = first_time(room.releases), first_time(room.trials)
-        expiry = first_time(room.expiries)
+        release, trial = placing.first_time(room.releases), placing.first_time(room.trials)
+        expiry = placing.first_time(room.expiries)
         now = min(min(arrival, release), min(trial, expiry))
         if now == np.inf:
             return
         dispatches = False
         if release == now:
-            while first_time(room.releases) == now:
+            while placing.first_time(room.releases) == now:
                 _release(at)
             dispatches = True
         elif trial == now or arrival == now:
             after_trial = trial == now
             if after_trial:
-                job = leave_first(room.trials)
+                job = placing.leave_first(room.trials)
             else:
                 job = following
                 coming -= 1
                 if outcomes.features.shape[0] > 0 and job % at.stride == 0:
                     row = outcomes.features[job // at.stride]
-                    _note_features(now, at.shapes.asked[at.jobs.shape[job], CORES], room.tally, row)
+                    _note_features(
+                        now, at.shapes.asked[at.jobs.shape[job], placing.CORES], room.tally, row
+                    )
             if after_trial or _fits_somewhere(at.shapes.asked[at.jobs.shape[job]], at.sizes):
                 _place(at, plan, job, now, after_trial)
                 # It came before those that wait, and may be the first of them.
