@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.live.adapters.slurm import look
-from foresail.live.adapters.slurm.cluster import SlurmAdapter
 from foresail.live.adapters.slurm.commands import (
     AccountingRow,
     LifeRow,
@@ -18,6 +17,7 @@ from foresail.live.adapters.slurm.commands import (
     nodes_of,
 )
 from foresail.live.adapters.slurm.look import places
+from foresail.live.adapters.slurm.observing import SlurmAdapter
 from foresail.model.adapter import KnownJob
 from foresail.model.cluster import Placement
 from foresail.model.decision import Start
@@ -63,13 +63,15 @@ class FakeSlurm:
         before = self.queue.get(name, JOB._replace(JobArrayID=name))
         self.queue[name] = before._replace(StateCompact=state, StartTime=start, **row)
         at = "" if state == "PD" else "n[1-2]"
-        self.lives[name] = LifeRow(name, state, start, "N/A", str(restarts), at)
+        mark, now = self.lives[name].admin_comment if name in self.lives else "", self.queue[name]
+        stands = now.Reason, now.PriorityLong, mark
+        self.lives[name] = LifeRow(name, state, start, "N/A", str(restarts), at, *stands)
 
     def end(self, name: str, state: str = "CD", end: str = "180", at: str = "n[1-2]") -> None:
         """Let a job be over."""
         self.queue.pop(name, None)
         start = "150" if at else end
-        self.lives[name] = LifeRow(name, state, start, end, "0", at)
+        self.lives[name] = LifeRow(name, state, start, end, "0", at, "None", "1", "(null)")
 
     def forget(self, name: str) -> None:
         """Show it no more."""
@@ -186,6 +188,14 @@ def test_what_happened_while_nobody_looked(slurm: FakeSlurm, tmp_path: Path) -> 
         *(("Began", "slurm:8"), ("Cancelled", "slurm:9")),
     ]
     assert [each.job.job_id for each in events if isinstance(each, Submitted)] == ["slurm:10"]
+
+
+def test_a_requeue_that_nobody_saw(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.put("7", "R", restarts=1)
+    _, (came, _) = adapter(tmp_path)
+    assert isinstance(came, Submitted)
+    _, events = adapter(tmp_path, KnownJob(came.job, 1, runs=True))
+    assert told(events) == ["Ended", "Began"]
 
 
 def test_what_is_left_to_slurm_is_held_until_it_is_not(slurm: FakeSlurm, tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
-"""``foresail slurm``: when jobs of a Slurm cluster start, read with no rights and no service."""
+"""``foresail slurm``: starts of a Slurm cluster's jobs, and lifting of holds, with no service."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -14,13 +15,15 @@ from foresail.cli.log_options import CommandGroup
 from foresail.cli.progress import doing
 from foresail.explain import start_words as words
 from foresail.model.errors import InputError
-from foresail.model.words import percent
+from foresail.model.words import count, percent
 
 if TYPE_CHECKING:
     from foresail.explain.forecast import WaitingForecast
     from foresail.live.adapters.slurm.state import SlurmState
 
-app = CommandGroup("Foresee the starts of a Slurm cluster's jobs, with no rights and no service.")
+app = CommandGroup(
+    "A Slurm cluster: when its jobs start, and what is held of them, with no service."
+)
 app.callback()(lambda: None)  # or a group of one command would be that command
 
 
@@ -100,3 +103,36 @@ def _cells(answer: Mapping[str, Any], now: float) -> tuple[str, ...]:
     moments = dict.fromkeys(words.LEVELS, max(by_slurm or now, now))
     estimate = "" if by_slurm is None else words.range_cell(moments, now)
     return answer["job_id"], answer["name"], answer["user"] or "", said, within, estimate
+
+
+@app.named("release-all")
+def release_all(*, is_tried: bool = False) -> None:
+    """Leave all jobs to Slurm that Foresail holds there; this takes no service.
+
+    It takes an operator's rights. What others hold, or a person by foresail hold, stays held.
+
+    Options:
+        is_tried --dry-run: Say only which these are.
+    """
+    from foresail.live.adapters.slurm import orders
+
+    try:
+        released = orders.release_all(is_tried=is_tried)
+    except ConnectionError as error:
+        raise InputError(str(error), source="Slurm") from error
+    done = "would let go of" if is_tried else "let go of"
+    typer.echo(f"{done} {count(len(released), 'job')}{': ' * bool(released)}{', '.join(released)}")
+
+
+@app.named("watch")
+def watch(state: Path, /) -> None:
+    """Watch over a service that decides on Slurm; if it falls silent, release-all within a minute.
+
+    It runs until it is ended, as a process of its own, with the rights of the service.
+
+    Options:
+        state [STATE]: The folder of the service's state.
+    """
+    from foresail.live.adapters.slurm import orders
+
+    orders.watch(state, lambda sentence: typer.echo(f"foresail: {sentence}", err=True))

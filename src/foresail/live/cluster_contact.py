@@ -10,34 +10,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, cast
 
+from foresail.model import event as news
 from foresail.model.adapter import Capabilities, ClusterAdapter, KnownJob, Wish
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Start
 from foresail.model.errors import ForesailError, InputError
-from foresail.model.event import (
-    REQUEUED,
-    Began,
-    Cancelled,
-    ClusterAvailable,
-    ClusterUnavailable,
-    Ended,
-    Event,
-    HistoryOutcome,
-    JobChanged,
-    NodeAdded,
-    NodeChanged,
-    NodeDown,
-    NodeDrained,
-    NodeRemoved,
-    NodeResumed,
-    NodeUp,
-    NotStarted,
-    Occupied,
-    Submitted,
-    Unit,
-    unit_of,
-)
 from foresail.model.job import Job
 from foresail.model.words import CLUSTER_JOB_ID
 from foresail.record.job_life import JobState
@@ -67,11 +45,11 @@ class ClusterContact:
         self._to_resume: tuple[Sequence[Start], Sequence[KnownJob]] | None = None
         self._has_resumed = False
         self._unsent: deque[Instruction | Wish] = deque()
-        self._news: list[Event] = []
-        self._heard: list[Event] = []  # by the call that is made
+        self._news: list[news.Event] = []
+        self._heard: list[news.Event] = []  # by the call that is made
         self._pause_seconds = _FIRST_PAUSE_SECONDS
         self._retry_seconds: float | None = None
-        self._late: Future[Sequence[Event]] | None = None
+        self._late: Future[Sequence[news.Event]] | None = None
         self.capabilities: Final[Capabilities] = adapter.capabilities
         self.wake_descriptor: Final[int | None] = adapter.wake_descriptor
 
@@ -90,13 +68,13 @@ class ClusterContact:
         has_resumed, self._has_resumed = self._has_resumed, False
         return has_resumed
 
-    def history(self) -> Sequence[HistoryOutcome]:
+    def history(self) -> Sequence[news.HistoryOutcome]:
         """Return what the cluster knows of earlier runs; nothing where it cannot say that now.
 
         What it says later is among its reports.
         """
         try:
-            known = cast("Sequence[HistoryOutcome]", self._made(self._adapter.history))
+            known = cast("Sequence[news.HistoryOutcome]", self._made(self._adapter.history))
             return [replace(each, job=_as_text(each.job, each.time)) for each in known]
         except ForesailError:
             raise
@@ -105,17 +83,17 @@ class ClusterContact:
 
     def resume(
         self, running: Sequence[Start], known: Sequence[KnownJob], now: float
-    ) -> Sequence[Event]:
+    ) -> Sequence[news.Event]:
         """Find again what an earlier driver knew, now or as soon as the cluster is back."""
         self._to_resume = running, known
         return self.reports(now)
 
     @staticmethod
-    def undrained(state: State, reported: Iterable[Event], now: float) -> list[Event]:
+    def undrained(state: State, reported: Iterable[news.Event], now: float) -> list[news.Event]:
         """Return what the cluster drained and uses again: it reports the rest as drained anew."""
-        drained = {each.node for each in reported if isinstance(each, NodeDrained)}
+        drained = {each.node for each in reported if isinstance(each, news.NodeDrained)}
         names = sorted(state.drained.keys() - drained)
-        return [NodeResumed(now, each) for each in names if _drained_by_cluster(state, each)]
+        return [news.NodeResumed(now, each) for each in names if _drained_by_cluster(state, each)]
 
     def carry_out(self, instruction: Instruction | Wish, now: float) -> None:
         """Hand over an instruction, or keep it until the cluster is back."""
@@ -123,12 +101,12 @@ class ClusterContact:
         if not self.is_away:
             self._try(self._send, now)
 
-    def reports(self, now: float) -> Sequence[Event]:
+    def reports(self, now: float) -> Sequence[news.Event]:
         """Return what has happened, that the cluster went away or came back among it."""
         if self._retry_seconds is None or now >= self._retry_seconds:
             self._try(self._hear, now)
-        news, self._news = self._news, []
-        return news
+        found, self._news = self._news, []
+        return found
 
     @property
     def next_seconds(self) -> float:
@@ -142,7 +120,7 @@ class ClusterContact:
         if self._late is None or self._late.done():
             self._adapter.close()
 
-    def _send(self, now: float) -> Sequence[Event]:
+    def _send(self, now: float) -> Sequence[news.Event]:
         while self._unsent:
             try:
                 self._adapter.carry_out(self._unsent[0], now)
@@ -152,7 +130,7 @@ class ClusterContact:
             self._unsent.popleft()
         return ()
 
-    def _hear(self, now: float) -> Sequence[Event]:
+    def _hear(self, now: float) -> Sequence[news.Event]:
         if self._to_resume is not None:
             self._heard += self._adapter.resume(*self._to_resume, now)
             self._to_resume, self._has_resumed = None, True
@@ -160,7 +138,7 @@ class ClusterContact:
             self._heard += self._adapter.reports(now)
         return self._send(now)
 
-    def _made(self, call: Callable[[], Sequence[Event]]) -> Sequence[Event]:
+    def _made(self, call: Callable[[], Sequence[news.Event]]) -> Sequence[news.Event]:
         """Return what a call brings if that is soon; raises ``TimeoutError`` if not.
 
         No other is made until it has come back.
@@ -174,13 +152,13 @@ class ClusterContact:
         wait([self._late], _PATIENCE_SECONDS)
         return self._come_back(self._late)
 
-    def _come_back(self, late: Future[Sequence[Event]]) -> Sequence[Event]:
+    def _come_back(self, late: Future[Sequence[news.Event]]) -> Sequence[news.Event]:
         if not late.done():
             raise TimeoutError(f"it has not answered for {_PATIENCE_SECONDS:g} s")
         self._late = None
         return late.result()
 
-    def _try(self, call: Callable[[float], Sequence[Event]], now: float) -> None:
+    def _try(self, call: Callable[[float], Sequence[news.Event]], now: float) -> None:
         try:
             self._made(partial(call, now))
         except ForesailError:
@@ -188,19 +166,19 @@ class ClusterContact:
         except Exception as error:  # whatever the cluster's fault is, it is no policy's
             if not self.is_away:
                 why = " ".join(f"{type(error).__name__}: {error}".split())
-                self._news.append(ClusterUnavailable(now, why))
+                self._news.append(news.ClusterUnavailable(now, why))
             self._retry_seconds = now + self._pause_seconds
             self._pause_seconds = min(_LONGEST_PAUSE_SECONDS, 2.0 * self._pause_seconds)
         else:
             if self.is_away:
-                self._news.insert(0, ClusterAvailable(now))
+                self._news.insert(0, news.ClusterAvailable(now))
                 self._retry_seconds, self._pause_seconds = None, _FIRST_PAUSE_SECONDS
         if self._late is None:
             heard, self._heard = self._heard, []
             self._news += heard
 
 
-def _fulfil(answer: Future[Sequence[Event]], call: Callable[[], Sequence[Event]]) -> None:
+def _fulfil(answer: Future[Sequence[news.Event]], call: Callable[[], Sequence[news.Event]]) -> None:
     """Make a call, and say what comes of it."""
     try:
         answer.set_result(call())
@@ -209,22 +187,22 @@ def _fulfil(answer: Future[Sequence[Event]], call: Callable[[], Sequence[Event]]
 
 
 def what_can_be(
-    events: Iterable[Event], state: State, note: Callable[[str], None]
-) -> Iterator[Event]:
+    events: Iterable[news.Event], state: State, note: Callable[[str], None]
+) -> Iterator[news.Event]:
     """Yield those of a cluster's reports, in order, that can have happened; the rest is noted."""
     known, reported = _Known(state), [*events]
-    begun = {each.job_id for each in reported if isinstance(each, Began)}
-    drained = {each.node for each in reported if isinstance(each, NodeDrained)}
+    begun = {each.job_id for each in reported if isinstance(each, news.Began)}
+    drained = {each.node for each in reported if isinstance(each, news.NodeDrained)}
     for event in reported:
         if not known.can_be(event):
             note(f"the cluster reports what cannot have happened, which is left out: {event}")
-        elif isinstance(event, Submitted | JobChanged):
+        elif isinstance(event, news.Submitted | news.JobChanged):
             job = _as_text(event.job, event.time)
-            has_begun = isinstance(event, Submitted) and job.job_id in begun
+            has_begun = isinstance(event, news.Submitted) and job.job_id in begun
             yield replace(event, job=_of_nothing_more(job) if has_begun else job)
-        elif isinstance(event, NodeDrained):
+        elif isinstance(event, news.NodeDrained):
             yield replace(event, by=_THE_CLUSTER)
-        elif isinstance(event, NodeResumed) and not (
+        elif isinstance(event, news.NodeResumed) and not (
             event.node in drained or _drained_by_cluster(state, event.node)
         ):
             continue  # it is a person's to resume
@@ -264,21 +242,21 @@ class _Known:
     def __init__(self, state: State) -> None:
         self._state = state
         self._cluster = state.cluster
-        self._attempts: dict[Unit, int] = {}
+        self._attempts: dict[news.Unit, int] = {}
         self._new: set[str] = set()
         self._waiting: set[str] = set()
 
-    def can_be(self, event: Event) -> bool:
+    def can_be(self, event: news.Event) -> bool:
         """Return whether an event can follow; if so, it has."""
         match event:
-            case Ended(outcome=told) | (NotStarted() as told):
-                if self._attempt(unit_of(told)) != told.attempt:
+            case news.Ended(outcome=told) | (news.NotStarted() as told):
+                if self._attempt(news.unit_of(told)) != told.attempt:
                     return False
-                self._attempts[unit_of(told)] = -told.attempt
-                if isinstance(told, NotStarted) or told.ended_because in REQUEUED:
+                self._attempts[news.unit_of(told)] = -told.attempt
+                if isinstance(told, news.NotStarted) or told.ended_because in news.REQUEUED:
                     self._waiting.add(told.job_id)
-            case Began(job_id=job_id, attempt=attempt, placement=placement):
-                before = self._attempt(unit_of(event))
+            case news.Began(job_id=job_id, attempt=attempt, placement=placement):
+                before = self._attempt(news.unit_of(event))
                 waits = job_id in self._waiting or self._state.pending_job(job_id) is not None
                 partitions = {each.name for each in self._cluster.partitions}
                 if before != attempt and (before > 0 or -before >= attempt or not waits):
@@ -287,25 +265,25 @@ class _Known:
                     return False
                 if not self._nodes().issuperset(name for name, _ in placement.tasks_by_node):
                     return False
-                self._attempts[unit_of(event)] = attempt
+                self._attempts[news.unit_of(event)] = attempt
                 self._waiting.discard(job_id)
-            case Submitted(job=job):
+            case news.Submitted(job=job):
                 if self._is_known(job.job_id) or not CLUSTER_JOB_ID.fullmatch(job.job_id):
                     return False
                 self._new.add(job.job_id)
                 self._waiting.add(job.job_id)
-            case Cancelled(job_id=job_id) | JobChanged(job_id=job_id):
+            case news.Cancelled(job_id=job_id) | news.JobChanged(job_id=job_id):
                 return self._is_known(job_id)
-            case NodeAdded() | NodeChanged() | NodeRemoved():
+            case news.NodeAdded() | news.NodeChanged() | news.NodeRemoved():
                 try:
                     self._cluster = changed(self._cluster, event)
                 except InputError:
                     return False
-            case NodeDown(node=name) | NodeUp(node=name) | Occupied(node=name):
+            case news.NodeDown(node=name) | news.NodeUp(node=name) | news.Occupied(node=name):
                 return name in self._nodes()
         return True
 
-    def _attempt(self, unit: Unit) -> int:
+    def _attempt(self, unit: news.Unit) -> int:
         """Return which attempt runs; 0 for none, less than that for one that was the last."""
         running = self._state.running.get(unit)
         return self._attempts.get(unit, running.attempt if running is not None else 0)

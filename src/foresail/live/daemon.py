@@ -26,25 +26,10 @@ from foresail.live.run_clock import MachineClocks, RunClock
 from foresail.live.run_directory import LearnedFile, RunHistory
 from foresail.live.run_log import FollowedLog
 from foresail.live.source import DaemonCommand, EventSource, Observer
+from foresail.model import event as news
 from foresail.model.adapter import ClusterAdapter, KnownJob, Wish
 from foresail.model.changing_nodes import changes_between
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
-from foresail.model.event import (
-    REQUEUED,
-    Began,
-    ClusterAvailable,
-    ClusterUnavailable,
-    Ended,
-    EndedBecause,
-    EstimateExpired,
-    Event,
-    NodeDown,
-    NodeRemoved,
-    NodeUp,
-    Outcome,
-    Tick,
-    unit_of,
-)
 from foresail.model.view import RunningJob
 from foresail.model.words import LEFT_TO
 from foresail.record.job_life import JobHistory
@@ -197,7 +182,7 @@ class Daemon:
             self._poll.register(descriptor, select.POLLIN)
         self._polled = descriptor
 
-    def _step(self, now: float, events: Sequence[Event]) -> None:
+    def _step(self, now: float, events: Sequence[news.Event]) -> None:
         """Hand events to the controller and carry out its answer."""
         read = self.clock.news(self._observer.note, is_step=bool(events))
         if read is not None:
@@ -206,7 +191,7 @@ class Daemon:
             self._say_of_contact(events)
             instructions = self.controller.step(now, events)
             for event in events:
-                if isinstance(event, Ended):
+                if isinstance(event, news.Ended):
                     job = self.jobs.submitted[event.outcome.job_id]
                     self._observer.ended(job, event.outcome)
                     self._history.add(now, job, event.outcome)
@@ -217,13 +202,13 @@ class Daemon:
             self._say_when_nothing_starts()
         self._observer.refreshed(self.controller, self.jobs)
 
-    def _say_of_contact(self, events: Iterable[Event]) -> None:
+    def _say_of_contact(self, events: Iterable[news.Event]) -> None:
         for event in events:
             match event:
-                case ClusterUnavailable(because=because):
+                case news.ClusterUnavailable(because=because):
                     said = f"the cluster cannot be reached ({because})"
                     self._observer.note(f"{said}: nothing is started until it is back")
-                case ClusterAvailable():
+                case news.ClusterAvailable():
                     self._observer.note("the cluster is back")
 
     def _say_when_nothing_starts(self) -> None:
@@ -252,25 +237,25 @@ class Daemon:
                 self._observer.withdrawn(self.jobs.submitted[job_id], because)
                 self._tell_queue([instruction], now)
 
-    def _tell_queue(self, news: Iterable[Withdraw | Wish], now: float) -> None:
+    def _tell_queue(self, told: Iterable[Withdraw | Wish], now: float) -> None:
         """Let a cluster that keeps a queue hear what becomes of jobs in it."""
         if self._adapter.capabilities.keeps_queue:
-            for each in news:
+            for each in told:
                 self._adapter.carry_out(each, now)
 
-    def _from_people(self, events: Iterable[Event]) -> Iterator[Event]:
+    def _from_people(self, events: Iterable[news.Event]) -> Iterator[news.Event]:
         """Yield what the source has, and note which of it the cluster is to hear."""
         for event in events:
             if isinstance(event, Wish):
                 self._wishes.append(event)
             yield event
 
-    def _opening(self, now: float) -> tuple[float, list[Event]]:
+    def _opening(self, now: float) -> tuple[float, list[news.Event]]:
         """Return the events before this daemon came, and the time by then.
 
         It is late enough for all that ran meanwhile, however the wall clock was set.
         """
-        heard, events = self.controller.now, list[Event]()
+        heard, events = self.controller.now, list[news.Event]()
         if self.jobs.submitted:
             self._history.catch_up(self.jobs, heard)
         elif self._learned is None or not self._learned.knew_before:  # or it is learned twice
@@ -285,18 +270,18 @@ class Daemon:
         self._stop_again(now)
         if not self._adapter.has_resumed():  # what it finds again is reported once it is back
             earlier = self._source.earlier(self.jobs.submitted, now)
-            events += (*found, *self._from_people(earlier), Tick(now))
+            events += (*found, *self._from_people(earlier), news.Tick(now))
             return now, events
         if self.controller.state.unavailable:
-            found.insert(0, ClusterAvailable(now))
+            found.insert(0, news.ClusterAvailable(now))
         found += self._gone(found, now)
-        outcomes = [each.outcome for each in found if isinstance(each, Ended)]
+        outcomes = [each.outcome for each in found if isinstance(each, news.Ended)]
         ran = [self._start_of(each) + each.runtime_seconds for each in outcomes if not _lost(each)]
         now = self.clock.advance(not_before=max(ran, default=now))
         reported = self._within_run(found, now, heard)
         events += (*self._nodes_since(reported, now), *reported)
         events += self._from_people(self._source.earlier(self.jobs.submitted, now))
-        events.append(Tick(now))
+        events.append(news.Tick(now))
         return now, events
 
     def _known(self) -> list[KnownJob]:
@@ -310,30 +295,30 @@ class Daemon:
             for job, job_id in waiting
         ]
 
-    def _gone(self, found: Sequence[Event], now: float) -> Iterator[Ended]:
+    def _gone(self, found: Sequence[news.Event], now: float) -> Iterator[news.Ended]:
         """Yield ends of what was not ours and is not there any more: nothing is known of these."""
-        told = {unit_of(each) for each in found if isinstance(each, Began)}
-        told |= {unit_of(each.outcome) for each in found if isinstance(each, Ended)}
+        told = {news.unit_of(each) for each in found if isinstance(each, news.Began)}
+        told |= {news.unit_of(each.outcome) for each in found if isinstance(each, news.Ended)}
         for unit, each in self.controller.running.items():
             if not each.ours and unit not in told:
                 job_id, stage, tasks, attempt = each.allocation
                 why = "it has gone, and how it ended was not recorded"
-                because = EndedBecause.CANCELLED
+                because = news.EndedBecause.CANCELLED
                 ids = job_id, each.start_seconds, now, because, None, attempt, 1.0, stage, tasks
-                yield Ended(now, Outcome(*ids, reason=why))
+                yield news.Ended(now, news.Outcome(*ids, reason=why))
 
-    def _nodes_since(self, reported: Sequence[Event], now: float) -> list[Event]:
+    def _nodes_since(self, reported: Sequence[news.Event], now: float) -> list[news.Event]:
         """Return how nodes differ from the log, but for those that are reported to be so."""
-        down = {event.node for event in reported if isinstance(event, NodeDown)}
+        down = {event.node for event in reported if isinstance(event, news.NodeDown)}
         controller, there = self.controller, self._adapter.cluster
         changes = list(changes_between(controller.cluster, there, now))
-        gone = {change.node for change in changes if isinstance(change, NodeRemoved)}
-        up = [NodeUp(now, node) for node in sorted(controller.state.down - down - gone)]
+        gone = {change.node for change in changes if isinstance(change, news.NodeRemoved)}
+        up = [news.NodeUp(now, node) for node in sorted(controller.state.down - down - gone)]
         return [*up, *self._adapter.undrained(controller.state, reported, now), *changes]
 
     def _events(
         self, ready: Container[int | None], interrupts: Interrupts, now: float
-    ) -> list[Event]:
+    ) -> list[news.Event]:
         """Return the events that these readable descriptors announce."""
         events = self._within_run(self._adapter.reports(now), now, now)
         if self._adapter.has_resumed():
@@ -347,7 +332,7 @@ class Daemon:
         events += self._expired(events, now)
         ticks = (self.controller.look_again_seconds, *self.controller.state.ticks.values())
         if min(ticks) <= now:
-            events.append(Tick(now))
+            events.append(news.Tick(now))
         return events
 
     def _timeout_seconds(self) -> float:
@@ -360,22 +345,24 @@ class Daemon:
         )
         return max(0.0, math.ceil(wait * 1000.0) / 1000.0)
 
-    def _within_run(self, events: Iterable[Event], now: float, heard: float) -> list[Event]:
+    def _within_run(
+        self, events: Iterable[news.Event], now: float, heard: float
+    ) -> list[news.Event]:
         """Return the cluster's reports as this run has them: by its clock, and with its patience.
 
         What is lost has run until ``heard`` at least, and nobody knows how much longer.
         """
         return [
-            self._ended(each, now, heard) if isinstance(each, Ended) else each
+            self._ended(each, now, heard) if isinstance(each, news.Ended) else each
             for each in what_can_be(events, self.controller.state, self._observer.note)
         ]
 
-    def _start_of(self, outcome: Outcome) -> float:
+    def _start_of(self, outcome: news.Outcome) -> float:
         """Return when the run started what has ended; of what began since, when that did."""
-        running = self.controller.running.get(unit_of(outcome))
+        running = self.controller.running.get(news.unit_of(outcome))
         return outcome.start_seconds if running is None else running.start_seconds
 
-    def _ended(self, event: Ended, now: float, heard: float) -> Ended:
+    def _ended(self, event: news.Ended, now: float, heard: float) -> news.Ended:
         """An end by the run's clock: it ran as long as whoever measured it says."""
         outcome, earliest = event.outcome, self._start_of(event.outcome)
         start, end = outcome.start_seconds, outcome.end_seconds
@@ -386,53 +373,55 @@ class Daemon:
         because, reason = outcome.ended_because, outcome.reason
         job = self.jobs.submitted.get(outcome.job_id)
         conditions = None if job is None else job.conditions  # it may come in the same step
-        if because in REQUEUED and outcome.job_id in self.controller.state.cancelled:
-            because = EndedBecause.CANCELLED
-        elif because in REQUEUED and conditions is not None and conditions.once:
+        if because in news.REQUEUED and outcome.job_id in self.controller.state.cancelled:
+            because = news.EndedBecause.CANCELLED
+        elif because in news.REQUEUED and conditions is not None and conditions.once:
             reason = f"{because}, and by its own wish not run again"
             self._observer.note(f"{outcome.job_id} was {reason}")
-            because = EndedBecause.FAILED
-        elif because is EndedBecause.LOST:
+            because = news.EndedBecause.FAILED
+        elif because is news.EndedBecause.LOST:
             because, reason = self._after_loss(outcome)
         lived = replace(
             outcome, start_seconds=start, end_seconds=end, ended_because=because, reason=reason
         )
-        return Ended(now, lived)
+        return news.Ended(now, lived)
 
-    def _after_loss(self, outcome: Outcome) -> tuple[EndedBecause, str]:
+    def _after_loss(self, outcome: news.Outcome) -> tuple[news.EndedBecause, str]:
         """A lost job runs again, unless it was lost too often; and why it ended, if not."""
         job_id = outcome.job_id
         losses = 1 + sum(
-            past.job.job_id == job_id and past.outcome.ended_because is EndedBecause.LOST
+            past.job.job_id == job_id and past.outcome.ended_because is news.EndedBecause.LOST
             for past in self.jobs.past
         )
         if losses < MOST_LOSSES:
             self._observer.note(f"{job_id} was lost while it ran: it is run again")
-            return EndedBecause.LOST, outcome.reason
+            return news.EndedBecause.LOST, outcome.reason
         self._observer.note(f"{job_id} was lost {losses} times: it is given up")
         return (
-            EndedBecause.FAILED,
+            news.EndedBecause.FAILED,
             f"given up: lost {losses} times while it ran, as what watched it, or the machine, "
             "went down",
         )
 
-    def _expired(self, events: Iterable[Event], now: float) -> list[Event]:
-        ended = {unit_of(event.outcome) for event in events if isinstance(event, Ended)}
+    def _expired(self, events: Iterable[news.Event], now: float) -> list[news.Event]:
+        ended = {news.unit_of(event.outcome) for event in events if isinstance(event, news.Ended)}
         due = [
             unit
             for unit, at in self.controller.state.wakes.items()
             if at <= now and unit not in ended
         ]
-        return [EstimateExpired(now, *((unit,) if isinstance(unit, str) else unit)) for unit in due]
+        return [
+            news.EstimateExpired(now, *((unit,) if isinstance(unit, str) else unit)) for unit in due
+        ]
 
-    def _wished(self, wish: DaemonCommand, now: float) -> list[Event]:
+    def _wished(self, wish: DaemonCommand, now: float) -> list[news.Event]:
         """Drain, stop what runs, or leave it, if that is wished."""
         if wish is DaemonCommand.GO_ON:
             return []
         if wish is DaemonCommand.LEAVE:
             self._leaving = True
             return []
-        events: list[Event] = []
+        events: list[news.Event] = []
         running = self._ours
         if not self.controller.draining:
             self._observer.note(
@@ -442,7 +431,7 @@ class Daemon:
             self.controller.drain()
             self._source.close()
             self._poll_source()
-            events.append(Tick(now))
+            events.append(news.Tick(now))
         if wish is DaemonCommand.STOP and not self._stopping:
             self._stopping = True
             self._stop_all(now)
@@ -466,8 +455,8 @@ class Daemon:
             self._adapter.carry_out(_preempt(each), now)
 
 
-def _lost(outcome: Outcome) -> bool:
-    return outcome.ended_because is EndedBecause.LOST
+def _lost(outcome: news.Outcome) -> bool:
+    return outcome.ended_because is news.EndedBecause.LOST
 
 
 def _preempt(running: RunningJob) -> Preempt:

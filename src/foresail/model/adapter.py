@@ -6,24 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from foresail.model import event as news
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Preempt, Start
 from foresail.model.errors import InputError
-from foresail.model.event import (
-    Began,
-    Cancelled,
-    Event,
-    Held,
-    HistoryOutcome,
-    JobChanged,
-    NodeChange,
-    NotStarted,
-    Released,
-    Submitted,
-)
 from foresail.model.job import Job
 
-Wish: TypeAlias = Cancelled | Held | Released | JobChanged
+Wish: TypeAlias = news.Cancelled | news.Held | news.Released | news.JobChanged
 """Wishes of people about a job that waits, or that runs by no start of ours."""
 
 
@@ -119,12 +108,12 @@ class ClusterAdapter(Protocol):
     def capabilities(self) -> Capabilities:
         """Return what the cluster can do."""
 
-    def history(self) -> Sequence[HistoryOutcome]:
+    def history(self) -> Sequence[news.HistoryOutcome]:
         """Return what it knows of jobs of earlier runs, in order of their ends."""
 
     def resume(
         self, running: Sequence[Start], known: Sequence[KnownJob], now: float
-    ) -> Sequence[Event]:
+    ) -> Sequence[news.Event]:
         """Find again what an earlier driver had started, and all other jobs that it knew.
 
         Of ``running``, what still runs is waited for, what has ended meanwhile is reported, and
@@ -151,7 +140,7 @@ class ClusterAdapter(Protocol):
         Raises ``InputError`` if that takes what its capabilities do not declare.
         """
 
-    def reports(self, now: float) -> Sequence[Event]:
+    def reports(self, now: float) -> Sequence[news.Event]:
         """Return what has happened since last asked, in order; none of it is later than now.
 
         What runs on a node that is down or gone, or has no room there any more, is reported as
@@ -194,7 +183,10 @@ class ClusterTrial(Protocol):
 class LivesByItself(Protocol):
     """A trial of a cluster that does more than it is instructed to, as its adapter declares."""
 
-    def happen(self, event: NodeChange | NotStarted | Began | Submitted | Cancelled) -> None:
+    def happen(
+        self,
+        event: news.NodeChange | news.NotStarted | news.Began | news.Submitted | news.Cancelled,
+    ) -> None:
         """Let it be so: a node comes, changes or goes; a start to come is none; a job begins.
 
         A job is submitted to the cluster, under the id it has there, or leaves its queue.

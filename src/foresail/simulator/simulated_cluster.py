@@ -8,28 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from foresail.model import event as news
 from foresail.model.adapter import Capabilities, KnownJob, Wish
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.containers import quickly_made
 from foresail.model.decision import Instruction, Placement, Preempt, Start
 from foresail.model.errors import InputError
-from foresail.model.event import (
-    Allocation,
-    Ended,
-    EndedBecause,
-    Event,
-    HistoryOutcome,
-    NodeAdded,
-    NodeDown,
-    NodeEvent,
-    NodeRemoved,
-    NodeUp,
-    NotStarted,
-    Outcome,
-    Unit,
-    unit_of,
-)
 from foresail.model.free_resources import FreeResources, Slowdowns
 from foresail.model.job import Job
 from foresail.simulator.conditions import IDEAL, ClusterConditions
@@ -40,9 +25,9 @@ from foresail.simulator.conditions import IDEAL, ClusterConditions
 class ComingEnd:
     """Coming end of an allocation: when (seconds) and why, unless something moves it."""
 
-    allocation: Allocation
+    allocation: news.Allocation
     end_seconds: float
-    ended_because: EndedBecause = EndedBecause.COMPLETED
+    ended_because: news.EndedBecause = news.EndedBecause.COMPLETED
 
 
 class ExecutionModel(ABC):
@@ -61,7 +46,7 @@ class ExecutionModel(ABC):
 
     @abstractmethod
     def started(
-        self, allocation: Allocation, placement: Placement, now: float
+        self, allocation: news.Allocation, placement: Placement, now: float
     ) -> Sequence[ComingEnd]:
         """An allocation begins to hold its place: its end, and those of others that this moves."""
 
@@ -69,11 +54,11 @@ class ExecutionModel(ABC):
     def nodes_changed(self, cluster: Cluster, now: float) -> None:
         """There are other nodes from now on; what runs has its end."""
 
-    def ended(self, allocation: Allocation, now: float) -> Sequence[ComingEnd]:  # noqa: ARG002
+    def ended(self, allocation: news.Allocation, now: float) -> Sequence[ComingEnd]:  # noqa: ARG002
         """An allocation has let go of its place, for whatever reason: the ends that this moves."""
         return ()
 
-    def used(self, allocation: Allocation, now: float) -> Mapping[str, float]:  # noqa: ARG002
+    def used(self, allocation: news.Allocation, now: float) -> Mapping[str, float]:  # noqa: ARG002
         """Return what is measured of an allocation that is about to end (``Outcome.used``)."""
         return {}
 
@@ -92,7 +77,7 @@ class FixedRuntimes(ExecutionModel):
 
     def __init__(
         self,
-        runtime_seconds: Callable[[Allocation], float],
+        runtime_seconds: Callable[[news.Allocation], float],
         job_of: Callable[[str], Job],
         cluster: Cluster,
         conditions: ClusterConditions,
@@ -106,7 +91,7 @@ class FixedRuntimes(ExecutionModel):
         self._enforces_limits = enforces_limits
 
     def started(
-        self, allocation: Allocation, placement: Placement, now: float
+        self, allocation: news.Allocation, placement: Placement, now: float
     ) -> Sequence[ComingEnd]:
         """Its own end alone."""
         job = self._job_of(allocation.job_id)
@@ -114,10 +99,10 @@ class FixedRuntimes(ExecutionModel):
         delay, runtime = self._conditions.delay_and_runtime(
             allocation, self._runtime_seconds(allocation) * slowdown
         )
-        because = EndedBecause.COMPLETED
+        because = news.EndedBecause.COMPLETED
         limit = math.inf if job.requested_seconds is None else job.requested_seconds
         if self._enforces_limits and runtime > limit:
-            runtime, because = limit, EndedBecause.LIMIT
+            runtime, because = limit, news.EndedBecause.LIMIT
         return (ComingEnd(allocation, now + (delay + runtime), because),)
 
     def nodes_changed(self, cluster: Cluster, now: float) -> None:  # noqa: ARG002 - the time is no matter
@@ -130,11 +115,11 @@ class FixedRuntimes(ExecutionModel):
 class _RunningAllocation:
     """Running allocation as known so far; once it has ended, no number is its end."""
 
-    allocation: Allocation
+    allocation: news.Allocation
     placement: Placement
     start_seconds: float
     end_seconds: float = math.inf
-    ended_because: EndedBecause = EndedBecause.COMPLETED
+    ended_because: news.EndedBecause = news.EndedBecause.COMPLETED
 
 
 class SimulatedCluster:
@@ -169,21 +154,21 @@ class SimulatedCluster:
             refuses_starts=conditions.refused_start_share > 0.0,
         )
         self._conditions = conditions
-        self._refused: list[NotStarted] = []
+        self._refused: list[news.NotStarted] = []
         self.wake_descriptor: int | None = None
         self._execution = execution
         self._job_of = job_of
         self._room = _room_at(cluster, conditions, begin_seconds)
         self._begin_seconds = begin_seconds
-        self._begun: dict[Unit, int] = {}  # the latest attempt
-        self._running: dict[Allocation, _RunningAllocation] = {}
+        self._begun: dict[news.Unit, int] = {}  # the latest attempt
+        self._running: dict[news.Allocation, _RunningAllocation] = {}
         self._ends: list[
             tuple[float, int, _RunningAllocation]
         ] = []  # a heap; some have moved since
         self._ends_told = 0
         self._soonest: float | None = None  # as long as nothing has changed since it was found
 
-    def history(self) -> Sequence[HistoryOutcome]:
+    def history(self) -> Sequence[news.HistoryOutcome]:
         """Nothing ran before."""
         return ()
 
@@ -192,11 +177,11 @@ class SimulatedCluster:
         running: Sequence[Start],
         known: Sequence[KnownJob],  # noqa: ARG002 - none is its own
         now: float,
-    ) -> Sequence[Event]:
+    ) -> Sequence[news.Event]:
         """Begin now what an earlier driver started, if it is all gone."""
         for start in running:
             self.carry_out(start, now)
-        return [NodeDown(now, node) for node in sorted(self._room.down)]
+        return [news.NodeDown(now, node) for node in sorted(self._room.down)]
 
     def carry_out(self, instruction: Instruction | Wish, now: float) -> None:
         """Start or stop an allocation; the rest is not a cluster's to do."""
@@ -205,9 +190,9 @@ class SimulatedCluster:
         elif isinstance(instruction, Preempt):
             self.stop(instruction.allocation, now)
 
-    def start(self, allocation: Allocation, placement: Placement, now: float) -> None:
+    def start(self, allocation: news.Allocation, placement: Placement, now: float) -> None:
         """Let an allocation run from now on (or, before this cluster begins, from then on)."""
-        unit = unit_of(allocation)
+        unit = news.unit_of(allocation)
         if allocation.attempt > self._begun.get(unit, 0):
             self._begun[unit] = allocation.attempt
             if self._conditions.refuses(allocation):
@@ -217,18 +202,18 @@ class SimulatedCluster:
             self._soonest = None
             self._expect(self._execution.started(allocation, placement, now))
 
-    def _refuse(self, allocation: Allocation, now: float) -> None:
+    def _refuse(self, allocation: news.Allocation, now: float) -> None:
         job_id, stage, tasks, attempt = allocation
         again = self._conditions.refused_for_seconds
         sentence = "the cluster has refused it"
-        self._refused.append(NotStarted(now, job_id, attempt, sentence, again, stage, tasks))
+        self._refused.append(news.NotStarted(now, job_id, attempt, sentence, again, stage, tasks))
         self._soonest = now
 
-    def stop(self, allocation: Allocation, now: float) -> None:
+    def stop(self, allocation: news.Allocation, now: float) -> None:
         """End an allocation that runs at once; its work is lost."""
         if allocation in self._running:
             self._soonest = None
-            self._expect((ComingEnd(allocation, now, EndedBecause.PREEMPTED),))
+            self._expect((ComingEnd(allocation, now, news.EndedBecause.PREEMPTED),))
 
     @property
     def next_seconds(self) -> float:
@@ -249,9 +234,9 @@ class SimulatedCluster:
             heapq.heappop(ends)
         return min(soonest, self._node_events[-1].time) if self._node_events else soonest
 
-    def reports(self, now: float) -> Sequence[Event]:
+    def reports(self, now: float) -> Sequence[news.Event]:
         """Report what has ended, and which nodes went and came, up to now."""
-        events: list[Event] = [*self._refused]
+        events: list[news.Event] = [*self._refused]
         if self._refused:
             self._refused.clear()
             self._soonest = None
@@ -274,13 +259,15 @@ class SimulatedCluster:
         """Note when allocations will end, but for those that are being stopped."""
         for end in ends:
             running = self._running[end.allocation]
-            if running.ended_because is not EndedBecause.PREEMPTED:
+            if running.ended_because is not news.EndedBecause.PREEMPTED:
                 running.end_seconds = max(end.end_seconds, self._begin_seconds)
                 running.ended_because = end.ended_because
                 heapq.heappush(self._ends, (running.end_seconds, self._ends_told, running))
                 self._ends_told += 1
 
-    def _end(self, running: _RunningAllocation, now: float, because: EndedBecause) -> Ended:
+    def _end(
+        self, running: _RunningAllocation, now: float, because: news.EndedBecause
+    ) -> news.Ended:
         allocation = running.allocation
         del self._running[allocation]
         running.end_seconds = math.nan
@@ -288,7 +275,7 @@ class SimulatedCluster:
         moved = self._execution.ended(allocation, now)
         if moved:
             self._expect(moved)
-        outcome = Outcome(
+        outcome = news.Outcome(
             allocation.job_id,
             running.start_seconds,
             now,
@@ -300,17 +287,17 @@ class SimulatedCluster:
             allocation.tasks,
             used,
         )
-        return Ended(now, outcome)
+        return news.Ended(now, outcome)
 
-    def _change(self, event: NodeEvent, now: float) -> Iterator[Event]:
+    def _change(self, event: news.NodeEvent, now: float) -> Iterator[news.Event]:
         """Change a node, after the end of what has no room any more because of it."""
         before = self.cluster
         self.cluster = _changed(before, self._room, event)
         if self.cluster is not before:
             self._execution.nodes_changed(self.cluster, now)
-        is_planned = isinstance(event, NodeRemoved) and event.known_from_seconds is not None
-        because = EndedBecause.REVOKED if is_planned else EndedBecause.LOST
-        if not isinstance(event, NodeUp | NodeAdded):
+        is_planned = isinstance(event, news.NodeRemoved) and event.known_from_seconds is not None
+        because = news.EndedBecause.REVOKED if is_planned else news.EndedBecause.LOST
+        if not isinstance(event, news.NodeUp | news.NodeAdded):
             for running in self._without_room():
                 yield self._end(running, now, because)
         yield event
@@ -344,12 +331,12 @@ def capacity_over_time(
     return tuple(steps.items())
 
 
-def _changed(cluster: Cluster, room: FreeResources, event: NodeEvent) -> Cluster:
+def _changed(cluster: Cluster, room: FreeResources, event: news.NodeEvent) -> Cluster:
     """The cluster after what a node does, which the room has then gone through too."""
     match event:
-        case NodeDown(node=node):
+        case news.NodeDown(node=node):
             room.close(node)
-        case NodeUp(node=node):
+        case news.NodeUp(node=node):
             room.open(node)
         case _:
             cluster = changed(cluster, event)
@@ -369,26 +356,26 @@ def _room_at(cluster: Cluster, conditions: ClusterConditions, now: float) -> Fre
 
 def _node_events(
     cluster: Cluster, conditions: ClusterConditions, begin_seconds: float
-) -> list[NodeEvent]:
+) -> list[news.NodeEvent]:
     """Return node events after the beginning, the last first; absent nodes go neither down nor up.
 
     Of one instant in the order that they are given, outages last.
     """
-    events: list[NodeEvent] = [*conditions.node_changes]
+    events: list[news.NodeEvent] = [*conditions.node_changes]
     for outage in conditions.outages:
-        events.append(NodeDown(outage.down_seconds, outage.node))
-        events.append(NodeUp(outage.up_seconds, outage.node))
+        events.append(news.NodeDown(outage.down_seconds, outage.node))
+        events.append(news.NodeUp(outage.up_seconds, outage.node))
     events.sort(key=lambda event: event.time)
     there = {node.name for partition in cluster.partitions for node in partition.nodes}
-    ever = there | {each.node.name for each in events if isinstance(each, NodeAdded)}
-    coming: list[NodeEvent] = []
+    ever = there | {each.node.name for each in events if isinstance(each, news.NodeAdded)}
+    coming: list[news.NodeEvent] = []
     for event in events:
-        if isinstance(event, NodeDown | NodeUp) and event.node not in ever:
+        if isinstance(event, news.NodeDown | news.NodeUp) and event.node not in ever:
             raise InputError("no such node", field="outages", value=event.node)
         if event.time <= begin_seconds:
             continue
         match event:
-            case NodeDown(node=node) | NodeUp(node=node):
+            case news.NodeDown(node=node) | news.NodeUp(node=node):
                 if node not in there:
                     continue
             case _:

@@ -64,6 +64,9 @@ class LifeRow(NamedTuple):
     EndTime: str
     RestartCnt: str
     NodeList: str
+    Reason: str
+    PriorityLong: str
+    admin_comment: str
 
 
 class NodeRow(NamedTuple):
@@ -96,10 +99,16 @@ class AccountingRow(NamedTuple):
     TimelimitRaw: str
 
 
+def environment() -> dict[str, str]:
+    """Return the variables with which commands of Slurm print the same everywhere."""
+    own = {k: v for k, v in os.environ.items() if not k.startswith(_OWN_WISHES)}
+    return own | _SAME
+
+
 def output(arguments: Sequence[str], seconds: float = 60.0) -> str:
     """Run a command of Slurm, return what it prints; ``InputError`` if it fails or is too slow."""
     command = arguments[0]
-    env = {k: v for k, v in os.environ.items() if not k.startswith(_OWN_WISHES)} | _SAME
+    env = environment()
     try:
         done = subprocess.run(
             arguments, stdin=subprocess.DEVNULL, capture_output=True, env=env, timeout=seconds

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeAlias
 
 from foresail.live.adapters.slurm.commands import (
     LifeRow,
     NodeRow,
+    QueueRow,
     read_accounting,
     read_lives,
     read_nodes,
@@ -33,6 +34,9 @@ from foresail.record.job_life import EndedAttempt
 _LATE_SECONDS: Final = 60.0
 """Accounting is asked about so much more than what is new: times are whole seconds, and late."""
 
+ReadAs: TypeAlias = Callable[[QueueRow, LifeRow | None], QueueRow]
+"""Reading of a row of the queue, by where that job stands."""
+
 _NARROWEST: Final = 1e-6
 """Places nearer to each other are given anew, to all."""
 
@@ -49,17 +53,19 @@ class Look:
     nodes: Sequence[NodeRow]
 
     @classmethod
-    def taken(cls, now: float, since_seconds: float) -> Look:
+    def taken(cls, now: float, since_seconds: float, read_as: ReadAs = lambda row, _: row) -> Look:
         """Look now, first at nodes: what these take along is seen to have ended.
 
-        Raises ``ConnectionError`` if Slurm does not answer.
+        ``read_as`` changes how rows of the queue are read. Raises ``ConnectionError`` if Slurm does
+        not answer.
         """
         try:
-            nodes, queue, lives = read_nodes(), read_queue(), read_lives()
-            state = state_of(queue, nodes, now)
+            nodes, queue = read_nodes(), read_queue()
+            lives = {row.JobArrayID: row for row in read_lives()}
+            state = state_of([read_as(row, lives.get(row.JobArrayID)) for row in queue], nodes, now)
         except InputError as error:
             raise ConnectionError(str(error)) from error
-        return cls(now, since_seconds, state, {row.JobArrayID: row for row in lives}, nodes)
+        return cls(now, since_seconds, state, lives, nodes)
 
     @cached_property
     def accounts(self) -> Mapping[str, str]:

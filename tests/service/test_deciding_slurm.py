@@ -1,0 +1,112 @@
+"""A service that decides on a real Slurm: nothing is lost, run twice or held for ever."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from live_service import live_service
+from real_slurm import slurm, submit
+from shared import shared
+from test_observed_slurm import until
+
+__all__ = ["slurm"]
+
+FORESAIL = [sys.executable, "-c", "from foresail.cli.main import main; main()", "slurm"]
+SETTINGS = "cluster = 'slurm(decides=main)'\npolicy = 'easy,recent'"
+
+
+def stands(variables: Mapping[str, str], job_id: str) -> tuple[str, str, str, str]:
+    """Return state, reason, restarts and mark of a job."""
+    fields = "StateCompact:.9,Reason:.40,RestartCnt:.9,admin_comment:.20"
+    words = ["squeue", "-h", "-a", "-t", "all", "-j", job_id, "-O", fields]
+    said = subprocess.run(words, env=variables, capture_output=True, text=True, check=True).stdout
+    return said[:9].strip(), said[9:49].strip(), said[49:58].strip(), said[58:].strip()
+
+
+def await_that(holds: Callable[[], bool], seconds: float = 40.0) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, subprocess.getoutput("squeue -a -t all")
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slurm", ["slurm-cluster"], indirect=True)
+def test_jobs_of_slurm_are_started_from_here(
+    slurm: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through kills, requeue, cancellation, holds, an absence of slurmctld, and a dead service."""
+    for name in ("PATH", "SLURM_CONF"):
+        monkeypatch.setenv(name, slurm[name])
+    tool, folder = shared("tools/slurm-cluster"), slurm["FOLDER"]
+    runs = tmp_path / "runs"
+    runs.touch()
+    runs.chmod(0o666)
+
+    def control(*words: str) -> None:
+        subprocess.run(words, env=slurm, check=True, capture_output=True)
+
+    def job(seconds: float, *words: str) -> str:
+        line = f"echo $SLURM_JOB_ID >>{runs}; sleep {seconds}"
+        return submit(slurm, "-t", "5", *words, "--wrap", line)
+
+    with live_service(tmp_path, SETTINGS) as service:
+        first = job(9, "-n", "8")
+        until(service, **{f"_{first}": "running"})
+        wide, narrow, kept = job(3600, "-n", "8"), job(1, "-n", "2"), job(1, "-n", "1", "-H")
+        await_that(lambda: stands(slurm, narrow)[1:] == ("JobHeldAdmin", "0", "foresail:0"))
+        try_release = ["scontrol", "release", narrow]
+        refused = subprocess.run(try_release, env=slurm, user="nobody", capture_output=True)
+        assert refused.returncode != 0
+        await_that(lambda: stands(slurm, wide)[1] != "JobHeldAdmin")
+        service.process.kill()  # between letting it go and its beginning, or just after that
+    with live_service(tmp_path, SETTINGS) as service:
+        until(service, **{f"_{wide}": "running", f"_{narrow}": "pending", f"_{kept}": "held"})
+        with service.client() as client:
+            left = "left to the cluster: is kept back (JobHeldUser)"
+            await_that(lambda: left in client.get(f"/v1/jobs/{kept}").text)
+            client.post("/v1/jobs/cancel", json={"job_ids": [kept]}).raise_for_status()
+            client.post(f"/v1/jobs/{narrow}/hold").raise_for_status()
+        until(service, **{f"_{kept}": "cancelled", f"_{narrow}": "held"})
+        await_that(lambda: stands(slurm, kept)[0] == "CA")
+        await_that(lambda: stands(slurm, narrow)[3] == "foresail:kept")
+        control("scontrol", "requeue", wide)
+        await_that(lambda: stands(slurm, wide)[0] == "R" and stands(slurm, wide)[2] == "1")
+        jobs = until(service, **{f"_{wide}": "running"})
+        assert jobs[wide]["attempt"] == 2
+        control(tool, "stop", folder, "slurmctld")
+        time.sleep(12.0)
+        with service.client() as client:
+            assert "the cluster cannot be reached" in client.get("/v1/health").text
+        control(tool, "start", folder, "slurmctld")
+        time.sleep(5.0)
+        control("scancel", wide)
+        last = job(1, "-n", "8")
+        until(service, **{f"_{wide}": "cancelled", f"_{last}": "completed"})
+        blocking = job(3600, "-n", "8")
+        until(service, **{f"_{blocking}": "running"})
+        waits = job(1, "-n", "4")
+        await_that(lambda: stands(slurm, waits)[1] == "JobHeldAdmin")
+        tried = subprocess.run([*FORESAIL, "release-all", "--dry-run"], capture_output=True)
+        assert tried.stdout.decode() == f"would let go of 1 job: {waits}\n"
+        watch = subprocess.Popen([*FORESAIL, "watch", tmp_path / "state"], stderr=subprocess.PIPE)
+        service.process.kill()
+    died = time.monotonic()
+    try:
+        await_that(lambda: stands(slurm, waits)[1:] != ("JobHeldAdmin", "0", "foresail:0"), 70.0)
+        assert time.monotonic() - died < 60.0
+        control("scancel", blocking)
+        await_that(lambda: stands(slurm, waits)[0] == "CD")
+        assert stands(slurm, narrow)[3] == "foresail:kept"
+    finally:
+        os.kill(watch.pid, signal.SIGKILL)
+        watch.communicate()
+    assert sorted(runs.read_text().split()) == sorted([first, wide, wide, last, blocking, waits])
