@@ -7,13 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.cloud.purchasing.demand import BoughtJobs, JobPrices, priced_demand
-from foresail.cloud.purchasing.offline import level_windows
+from foresail.cloud.purchasing.offline import Planner
 from foresail.cloud.purchasing.stacked_demand import (
     choose_windows,
     level_prices,
     skip_units,
     value_by_slot,
 )
+from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.milp.solver import Limits, ProgramBuilder, SolveStatus, find_solver
 from foresail_studies.purchasing.kernels.reserved_placement import best_intervals
 from foresail_studies.purchasing.retired_offers import ScheduledTerms, ScheduleFinder, by_end
@@ -46,6 +47,13 @@ def demand_of(start, hours, units, price, slots):
 def curve(values):
     """A demand curve at the price on demand: one job per slot."""
     return demand_of(range(len(values)), [1] * len(values), values, [1] * len(values), len(values))
+
+
+def level_windows(demand, terms, unit):
+    """The windows of all levels of this height, where terms of slots are sold and no schedules."""
+    nothing = np.zeros(demand.slots)
+    planner = Planner(demand, PurchaseTerms(), nothing, on_demand_price=1.0, first_hour_of_week=0.0)
+    return planner.windows(terms, unit, demand.slots)
 
 
 def level_cost(demand, terms):

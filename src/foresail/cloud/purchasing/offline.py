@@ -5,10 +5,10 @@ Amounts of money are in hours of one unit (core, GiB) on demand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -68,175 +68,23 @@ def month_cost(average_units: ArrayLike, tiers: tuple[float, ...]) -> Floats:
 
 
 _LEVELS_AT_ONCE: Final = 64
+_MOST_LEVELS: Final = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class LevelWindow:
-    """One commitment of one level."""
+class LevelWindow(NamedTuple):
+    """One commitment of one level.
+
+    The ``product`` is the place of its term among those on sale, or behind them for a schedule;
+    ``start`` is the first slot; ``schedule`` is what a scheduled one holds.
+    """
 
     product: int
-    """Place of its term among those on sale, or behind them for a schedule."""
     start: int
-    """First slot."""
-    schedule: YearSchedule | None = None
-    """What a scheduled one holds."""
-
-
-def level_windows(
-    demand: PricedDemand,
-    terms: Sequence[tuple[int, float]],
-    unit: float,
-    *,
-    finders: Sequence[YearFinder] = (),
-    year_slots: int = 1,
-    covered: Floats | None = None,
-) -> list[LevelWindow]:
-    """The windows of all levels, until levels want none.
-
-    What a level costs without commitments never rises from one level to the next, so that levels
-    above one without a window have none.
-
-    ``terms`` are the slots and the price, relative to on demand, of each term on sale; ``unit`` is
-    the height of a level. ``finders`` find the schedules of each whole year of ``year_slots`` from
-    the first slot on. ``covered`` units lie at the bottom of every slot already; shape (slots,).
-    """
-    lengths = np.array([length for length, _ in terms], np.int64)
-    costs = np.array([price * length for length, price in terms], np.float64)
-    segment, used = np.zeros(demand.slots, np.int64), np.zeros(demand.slots)
-    if covered is not None:
-        skip_units(demand.stacks, covered, segment, used)
-    prices = np.empty((demand.slots, _LEVELS_AT_ONCE))
-    found: list[LevelWindow] = []
-    while True:
-        level_prices(demand.stacks, demand.price, unit, segment, used, prices)
-        schedules = [
-            finder.best(prices[year * year_slots : (year + 1) * year_slots])
-            for year, finder in enumerate(finders)
-        ]
-        saved = np.zeros((len(schedules), _LEVELS_AT_ONCE))
-        for year, by_level in enumerate(schedules):
-            for level, schedule in by_level.items():
-                saved[year, level] = schedule.saving
-        windows = choose_windows(prices, lengths, costs, saved, year_slots)
-        if not windows.level.size:
-            return found
-        for level, product, start in zip(*(part.tolist() for part in windows), strict=True):
-            scheduled = product == lengths.size
-            held = schedules[start // year_slots][level] if scheduled else None
-            found.append(LevelWindow(product, start, held))
+    schedule: YearSchedule | None
 
 
 Row = tuple[str, Floats, Floats, Floats]
 """An option, and by month (shape (months,)): hours used and idle, cost."""
-
-
-def _month_table(rows: Iterable[Row]) -> pl.DataFrame:
-    """``month``, ``option``, ``used_hours``, ``idle_hours`` and ``cost`` of some options."""
-    return pl.concat(
-        pl.DataFrame(
-            {
-                "month": np.arange(used.size),
-                "option": [option] * used.size,
-                "used_hours": used,
-                "idle_hours": idle,
-                "cost": cost,
-            }
-        )
-        for option, used, idle, cost in rows
-    )
-
-
-def settled(
-    demand: PricedDemand,
-    terms: PurchaseTerms,
-    commitments: Sequence[UnitCommitment],
-    owned: Floats,
-    total: Floats,
-    on_demand_price: float,
-    factor: float,
-) -> pl.DataFrame:
-    """Hours used and idle, and cost, month by month, with ``factor`` times the commitments.
-
-    ``owned`` units are paid for already, ``total`` are those of all jobs; shape (slots,). Jobs
-    compared with ``on_demand_price``: 1, or that of a whole month of sustained use.
-
-    Returns
-    -------
-    table
-        Month, option, used and idle hours, and cost.
-    """
-    slots, hours = demand.slots, demand.slot_hours
-    month = (np.arange(slots) * hours / HOURS_PER_MONTH).astype(np.int64)
-    held = {COMMITTED: owned} if owned.any() else {}
-    paid = {name: np.zeros(slots) for name in held}
-    # The longest terms are used first; within a slot it makes no difference to what is paid.
-    options = [reserved_name(years) for years, _ in sorted(terms.reserved, reverse=True)]
-    for option in (*options, SCHEDULED):
-        chosen = [each for each in commitments if each.option == option]
-        if not chosen:
-            continue
-        held[option], paid[option] = np.zeros(slots), np.zeros(slots)
-        for each in chosen:
-            start = round(each.start_hours / hours)
-            units = _held(each, round(each.hours / hours), slots - start) * factor
-            at = slice(start, start + units.size)
-            held[option][at] += units
-            paid[option][at] += each.cost * factor / units.size
-    rows: list[Row] = []
-    covered = np.zeros(slots)
-    for option, units in held.items():
-        use = np.minimum(units, total - covered)
-        covered += use
-        rows.append((option, use * hours, (units - use) * hours, paid[option]))
-    rows += _uncommitted(demand, terms, covered, month, on_demand_price)
-
-    def monthly(by_slot: Floats) -> Floats:
-        return np.bincount(month, by_slot).astype(np.float64)
-
-    return _month_table(
-        (option, monthly(used), monthly(idle), monthly(cost)) for option, used, idle, cost in rows
-    )
-
-
-def _held(commitment: UnitCommitment, slots: int, left: int) -> Floats:
-    """Units that a commitment of some slots holds, in those that are left to plan for."""
-    length = min(slots, left)
-    units = np.full(length, commitment.units)
-    return units if commitment.schedule is None else units * commitment.schedule.held[:length]
-
-
-def _uncommitted(
-    demand: PricedDemand,
-    terms: PurchaseTerms,
-    covered: Floats,
-    month: Integers,
-    on_demand_price: float,
-) -> list[Row]:
-    """Option, used and idle hours and cost by slot, of the units that commitments leave over.
-
-    Restarts of transient jobs are paid with what is on demand.
-    """
-    hours = demand.slot_hours
-    on_demand = value_by_slot(demand.stacks, covered, demand.on_demand_share) * hours
-    if terms.sustained_tiers:
-        by_month = np.bincount(month, on_demand)
-        lengths = np.bincount(month) * hours
-        paid = month_cost(by_month / lengths, terms.sustained_tiers) * lengths
-        ratio = np.divide(paid, by_month, out=np.zeros(paid.size), where=by_month > 0.0)
-        on_demand = on_demand * ratio[month]
-    rows: list[Row] = []
-    for code, name in enumerate(RENTED):
-        of_kind = (demand.kind == code).astype(np.float64)
-        if code != ON_DEMAND and not of_kind.any():
-            continue
-        used = value_by_slot(demand.stacks, covered, of_kind) * hours
-        own = of_kind * (demand.price - demand.on_demand_share * on_demand_price)
-        cost = value_by_slot(demand.stacks, covered, own) * hours
-        rows.append((name, used, np.zeros(demand.slots), cost + on_demand * (code == ON_DEMAND)))
-    return rows
-
-
-_MOST_LEVELS: Final = 4096
 
 
 def plan_offline(
@@ -262,45 +110,16 @@ def plan_offline(
     Raises ``InputError`` if the log is shorter than a term and is not to be repeated.
     """
     tiers = terms.sustained_tiers
-    tried = [1.0, float(np.mean(tiers))] if tiers else [1.0]
-    plans = [_plan(jobs, units, terms, settings, resource, held, price) for price in tried]
-    return min(plans, key=lambda plan: plan.cost)
-
-
-def _plan(
-    jobs: BoughtJobs,
-    units: Floats,
-    terms: PurchaseTerms,
-    settings: OfflineSettings,
-    resource: str,
-    held: Sequence[HeldCapacity],
-    on_demand_price: float,
-) -> OfflinePlan:
     years = max((length for length, _ in terms.reserved), default=terms.schedule_years)
     filled, slots = horizon_slots(jobs.span_hours, settings.slot_hours, years, settings.extension)
-    prices = job_prices(jobs.hours, terms, on_demand_price)
-    demand = priced_demand(jobs, units, prices, settings.slot_hours, filled, slots)
-    total = total_demand(demand)
-    peak = float(total.max())
-    unit = settings.level_units or float(max(1.0, np.ceil(peak / _MOST_LEVELS)))
     owned = held_by_slot(held, slots, settings.slot_hours)
-    commitments = _commitments(demand, terms, unit, owned, jobs.first_hour_of_week)
-    settle = partial(settled, demand, terms, commitments, owned, total, on_demand_price)
-    over_time = settle(1.0)
-    cheapest = min((price for _, price in terms.reserved), default=None)
-    hours = slots * settings.slot_hours
-    return OfflinePlan(
-        resource=resource,
-        hours=hours,
-        demand_hours=float(total.sum()) * settings.slot_hours,
-        reservations=commitments,
-        over_time=over_time,
-        cost=float(over_time["cost"].sum()),
-        all_reserved_cost=None
-        if cheapest is None
-        else cheapest * float(np.maximum(total - owned, 0.0).max()) * hours,
-        cost_if_scaled=lambda factor: float(settle(factor)["cost"].sum()),
-    )
+    plans = []
+    for price in (1.0, float(np.mean(tiers))) if tiers else (1.0,):
+        prices = job_prices(jobs.hours, terms, price)
+        demand = priced_demand(jobs, units, prices, settings.slot_hours, filled, slots)
+        planner = Planner(demand, terms, owned, price, jobs.first_hour_of_week)
+        plans.append(planner.plan(resource, settings.level_units))
+    return min(plans, key=lambda plan: plan.cost)
 
 
 def total_demand(demand: PricedDemand) -> Floats:
@@ -308,45 +127,169 @@ def total_demand(demand: PricedDemand) -> Floats:
     return value_by_slot(demand.stacks, np.zeros(demand.slots), np.ones(demand.price.size))
 
 
-def _commitments(
-    demand: PricedDemand,
-    terms: PurchaseTerms,
-    unit: float,
-    owned: Floats,
-    first_hour_of_week: float,
-) -> list[UnitCommitment]:
-    """The windows of all levels, with what they hold and cost."""
-    hours = demand.slot_hours
-    year = round(HOURS_PER_YEAR / hours)
-    sold = [(round(years * HOURS_PER_YEAR / hours), price) for years, price in terms.reserved]
-    windows = level_windows(
-        demand,
-        sold,
-        unit,
-        finders=_finders(terms, demand.slots, year, hours, first_hour_of_week),
-        year_slots=year,
-        covered=owned,
-    )
-    found = []
-    for window in windows:
-        if window.schedule is None:
-            length, price = sold[window.product]
-            name, cost = reserved_name(terms.reserved[window.product][0]), price * length
-        else:
-            length, name, cost = year, SCHEDULED, window.schedule.cost
-        begin = window.start * hours
-        found.append(
-            UnitCommitment(name, unit, begin, length * hours, cost * unit * hours, window.schedule)
+@dataclass(frozen=True, slots=True, eq=False)
+class Planner:
+    """A demand, and what can be bought for it.
+
+    ``owned`` units are paid for already, shape (slots,), and lie at the bottom of every slot. Jobs
+    compared with ``on_demand_price``: 1, or that of a whole month of sustained use.
+    """
+
+    demand: PricedDemand
+    terms: PurchaseTerms
+    owned: Floats
+    on_demand_price: float
+    first_hour_of_week: float
+
+    def plan(self, resource: str, level_units: float | None) -> OfflinePlan:
+        """Return the cheapest purchases, of levels of this height or of as many as there may be."""
+        total, owned, hours = total_demand(self.demand), self.owned, self.demand.slot_hours
+        unit = level_units or float(max(1.0, np.ceil(float(total.max()) / _MOST_LEVELS)))
+        commitments = self._commitments(unit)
+        settle = partial(self._settled, commitments, total)
+        over_time = settle(1.0)
+        cheapest = min((price for _, price in self.terms.reserved), default=None)
+        if cheapest is not None:
+            peak = float(np.maximum(total - owned, 0.0).max())
+            cheapest *= peak * self.demand.slots * hours
+        return OfflinePlan(
+            resource=resource,
+            hours=self.demand.slots * hours,
+            demand_hours=float(total.sum()) * hours,
+            reservations=commitments,
+            over_time=over_time,
+            cost=float(over_time["cost"].sum()),
+            all_reserved_cost=cheapest,
+            cost_if_scaled=lambda factor: float(settle(factor)["cost"].sum()),
         )
-    return found
+
+    def _commitments(self, unit: float) -> list[UnitCommitment]:
+        """The windows of all levels of this height, with what they hold and cost."""
+        hours, reserved = self.demand.slot_hours, self.terms.reserved
+        year = round(HOURS_PER_YEAR / hours)
+        sold = [(round(years * HOURS_PER_YEAR / hours), price) for years, price in reserved]
+        found = []
+        for window in self.windows(sold, unit, year):
+            if window.schedule is None:
+                length, price = sold[window.product]
+                name, cost = reserved_name(reserved[window.product][0]), price * length
+            else:
+                length, name, cost = year, SCHEDULED, window.schedule.cost
+            begin, cost = window.start * hours, cost * unit * hours
+            found.append(UnitCommitment(name, unit, begin, length * hours, cost, window.schedule))
+        return found
+
+    def windows(
+        self, sold: Sequence[tuple[int, float]], unit: float, year_slots: int
+    ) -> list[LevelWindow]:
+        """The windows of all levels, until levels want none.
+
+        What a level costs without commitments never rises from one level to the next, so that
+        levels above one without a window have none. ``sold`` are the slots and the price, relative
+        to on demand, of each term on sale.
+        """
+        demand, finders = self.demand, self._finders(year_slots)
+        lengths = np.array([length for length, _ in sold], np.int64)
+        costs = np.array([price * length for length, price in sold], np.float64)
+        segment, used = np.zeros(demand.slots, np.int64), np.zeros(demand.slots)
+        skip_units(demand.stacks, self.owned, segment, used)
+        prices = np.empty((demand.slots, _LEVELS_AT_ONCE))
+        found: list[LevelWindow] = []
+        while True:
+            level_prices(demand.stacks, demand.price, unit, segment, used, prices)
+            schedules = [
+                finder.best(prices[year * year_slots : (year + 1) * year_slots])
+                for year, finder in enumerate(finders)
+            ]
+            saved = np.zeros((len(schedules), _LEVELS_AT_ONCE))
+            for year, by_level in enumerate(schedules):
+                for level, schedule in by_level.items():
+                    saved[year, level] = schedule.saving
+            windows = choose_windows(prices, lengths, costs, saved, year_slots)
+            if not windows.level.size:
+                return found
+            for level, product, start in zip(*(part.tolist() for part in windows), strict=True):
+                scheduled = product == lengths.size
+                held = schedules[start // year_slots][level] if scheduled else None
+                found.append(LevelWindow(product, start, held))
+
+    def _finders(self, year: int) -> list[YearFinder]:
+        """One for each whole year of so many slots, where schedules are sold."""
+        hours, first = self.demand.slot_hours, self.first_hour_of_week
+        finders = (
+            self.terms.schedule_finder(year, hours, first + at * year * hours)
+            for at in range(self.demand.slots // year)
+        )
+        return [each for each in finders if each is not None]
+
+    def _settled(
+        self, commitments: Sequence[UnitCommitment], total: Floats, factor: float
+    ) -> pl.DataFrame:
+        """Tabulate hours used and idle, and cost, month by month and option by option.
+
+        ``total`` are the units of all jobs, shape (slots,); of the commitments there are ``factor``
+        times as much.
+        """
+        slots, hours = self.demand.slots, self.demand.slot_hours
+        month = (np.arange(slots) * hours / HOURS_PER_MONTH).astype(np.int64)
+        held = {COMMITTED: self.owned} if self.owned.any() else {}
+        paid = {name: np.zeros(slots) for name in held}
+        # The longest terms are used first; within a slot it makes no difference to what is paid.
+        options = [reserved_name(years) for years, _ in sorted(self.terms.reserved, reverse=True)]
+        for option in (*options, SCHEDULED):
+            chosen = [each for each in commitments if each.option == option]
+            if not chosen:
+                continue
+            held[option], paid[option] = np.zeros(slots), np.zeros(slots)
+            for each in chosen:
+                start = round(each.start_hours / hours)
+                units = _held(each, round(each.hours / hours), slots - start) * factor
+                at = slice(start, start + units.size)
+                held[option][at] += units
+                paid[option][at] += each.cost * factor / units.size
+        rows: list[Row] = []
+        covered = np.zeros(slots)
+        for option, units in held.items():
+            use = np.minimum(units, total - covered)
+            covered += use
+            rows.append((option, use * hours, (units - use) * hours, paid[option]))
+        names = ("used_hours", "idle_hours", "cost")
+        return pl.concat(
+            pl.DataFrame(
+                {"month": np.arange(int(month[-1]) + 1), "option": option}
+                | {name: np.bincount(month, each) for name, each in zip(names, sums, strict=True)}
+            )
+            for option, *sums in (*rows, *self._uncommitted(covered, month))
+        )
+
+    def _uncommitted(self, covered: Floats, month: Integers) -> list[Row]:
+        """Option, used and idle hours and cost by slot, of the units that commitments leave over.
+
+        Restarts of transient jobs are paid with what is on demand.
+        """
+        demand, hours, tiers = self.demand, self.demand.slot_hours, self.terms.sustained_tiers
+        on_demand = value_by_slot(demand.stacks, covered, demand.on_demand_share) * hours
+        if tiers:
+            by_month = np.bincount(month, on_demand)
+            lengths = np.bincount(month) * hours
+            paid = month_cost(by_month / lengths, tiers) * lengths
+            ratio = np.divide(paid, by_month, out=np.zeros(paid.size), where=by_month > 0.0)
+            on_demand = on_demand * ratio[month]
+        rows: list[Row] = []
+        for code, name in enumerate(RENTED):
+            of_kind = (demand.kind == code).astype(np.float64)
+            if code != ON_DEMAND and not of_kind.any():
+                continue
+            used = value_by_slot(demand.stacks, covered, of_kind) * hours
+            own = of_kind * (demand.price - demand.on_demand_share * self.on_demand_price)
+            cost = value_by_slot(demand.stacks, covered, own) * hours
+            idle = np.zeros(demand.slots)
+            rows.append((name, used, idle, cost + on_demand * (code == ON_DEMAND)))
+        return rows
 
 
-def _finders(
-    terms: PurchaseTerms, slots: int, year: int, slot_hours: float, first_hour_of_week: float
-) -> list[YearFinder]:
-    """One for each whole year, where schedules are sold."""
-    finders = (
-        terms.schedule_finder(year, slot_hours, first_hour_of_week + at * year * slot_hours)
-        for at in range(slots // year)
-    )
-    return [each for each in finders if each is not None]
+def _held(commitment: UnitCommitment, slots: int, left: int) -> Floats:
+    """Units that a commitment of some slots holds, in those that are left to plan for."""
+    length = min(slots, left)
+    units = np.full(length, commitment.units)
+    return units if commitment.schedule is None else units * commitment.schedule.held[:length]
