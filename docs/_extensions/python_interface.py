@@ -70,7 +70,6 @@ PAGES: Final[Mapping[str, Page]] = {
             "distributions.operations",
             "distributions.quantiles",
             "distributions.summary",
-            "distributions.records",
         ),
     ),
     "python-logs": Page(

@@ -29,10 +29,8 @@ from foresail.cloud.transient.plan import (
     read_types,
 )
 from foresail.cloud.waiting.carbon import Repeat, read_intensity
-from foresail.distributions.records import from_record
 from foresail.live.jobs_file import read_jobs
-from foresail.model.documents import json_of
-from foresail.model.errors import InputError, naming
+from foresail.model.errors import InputError
 from foresail.model.registry import Entry, Example, entries, find
 from foresail.strl.parser import read as read_strl
 from foresail.traces import schema
@@ -224,18 +222,6 @@ def _plans() -> tuple[Example, ...]:
     return (Example.of_text("plan.json", json.dumps(plan.to_record(), indent=1)),)
 
 
-def _speeds() -> tuple[Example, ...]:
-    parts: list[dict[str, Any]] = [
-        {"kind": "point", "value": 0.5},
-        {"kind": "uniform", "low": 0.1, "high": 0.9},
-        {"kind": "empirical", "values": [0.1, 0.2], "probabilities": [0.25, 0.75]},
-        {"kind": "log-normal", "mu": 0.1, "sigma": 0.5, "cap": None, "elapsed": 0.0},
-    ]
-    return tuple(
-        Example.of_text("speeds.json", json.dumps({"version": 1, **part})) for part in parts
-    )
-
-
 def _schedules() -> tuple[Example, ...]:
     run: dict[str, Any] = {"job_id": "a", "attempt": 1, "submit_seconds": 0.0, "cpus": 2.0}
     run |= {"start_seconds": 1.0, "end_seconds": 9.0, "ended_because": "completed"}
@@ -264,11 +250,6 @@ def _requests() -> tuple[Example, ...]:
     return (Example.of_text("requests.strl", text),)
 
 
-def _record(path: Path) -> object:
-    with naming(path):
-        return from_record(json_of(path), path)
-
-
 _FURTHER: Final[Mapping[str, tuple[Callable[[], tuple[Example, ...]], Read]]] = {
     "log converted": (_logs, _converted),
     "workload folder": (_folders, lambda path, _: load_workload(path)),
@@ -281,7 +262,6 @@ _FURTHER: Final[Mapping[str, tuple[Callable[[], tuple[Example, ...]], Read]]] = 
     "transient types": (_types, lambda path, _: read_types(path)),
     "transient machines": (_kinds, lambda path, _: read_kinds(path)),
     "transient plan": (_plans, lambda path, _: read_plan(path)),
-    "speeds": (_speeds, lambda path, _: _record(path)),
     "schedule": (_schedules, lambda path, _: read_schedule(path)),
     "campaign": (_campaigns, lambda path, _: read_campaign(path)),
     "requests": (_requests, lambda path, _: read_strl(path)),
