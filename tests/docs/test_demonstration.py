@@ -18,7 +18,7 @@ SCRIPT = (ROOT / "scripts" / "demo").read_text("utf-8").replace("\\\n", " ")
 
 
 def test_the_recommended_policy_does_what_it_promises(tmp_path, monkeypatch):
-    """Less average slowdown than EASY on the demonstration's log, no wait a quarter longer."""
+    """Less average slowdown than EASY on the demonstration's log, no wait a third longer."""
     command = re.search(r"show foresail (trace generate lublin .*)", SCRIPT)[1]
     words = shlex.split(command.replace("$folder", str(tmp_path)))
     monkeypatch.setattr("sys.argv", ["foresail", *words])
@@ -27,7 +27,7 @@ def test_the_recommended_policy_does_what_it_promises(tmp_path, monkeypatch):
     workload = load_workload(tmp_path / "log")
     easy, ours = (summary(simulate(workload, parse_policy(each))) for each in ("easy", "foresail"))
     assert ours.average_bounded_slowdown < easy.average_bounded_slowdown
-    assert ours.max_wait_seconds <= 1.25 * easy.max_wait_seconds
+    assert ours.max_wait_seconds <= 1.33 * easy.max_wait_seconds
 
 
 def test_first_tasks_do_what_they_promise(tmp_path, monkeypatch):

@@ -203,7 +203,7 @@ def test_two_jobs_drawn_by_hand():
     assert found["c"].end.median == pytest.approx(165.0, abs=5.0)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 8, 10, 13, 21])
+@pytest.mark.parametrize("seed", [0, 1, 7, 10, 13, 21])
 def test_jobs_that_come_to_be_due_go_first_as_under_the_guard(seed):
     """With runtimes as they are believed, turns are foreseen, and noticed as they come."""
     scheduler = "guarded_backfilling(queue=requested,patience=0.3)"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
 
@@ -30,6 +31,8 @@ class SlowJob:
     corrections: int = 0
     start: float = math.nan
     backfilled: bool = False
+    due: float = math.inf
+    went_first: bool = False
 
     @property
     def kind(self) -> tuple[str | None, float]:
@@ -57,6 +60,7 @@ class Moment:
     due: Sequence[SlowJob] = ()
     next_due: tuple[SlowJob | None, float] = (None, math.inf)
     room_came: bool = True
+    held_first: int = 0
 
     @property
     def free(self) -> int:
@@ -220,9 +224,12 @@ def conservative(moment: Moment) -> list[SlowJob]:
 def guarded(moment: Moment) -> list[SlowJob]:
     """Who is due first and with a reservation; others boldly, if they put off nobody that is due.
 
-    A job that would put off the one that is due next is passed over.
+    A job that would put off the one that is due next is passed over. Who is due goes last where
+    jobs that went first hold most of the machine, unless long overdue.
     """
     started: list[SlowJob] = []
+    last: list[SlowJob] = []
+    held_first = moment.held_first
     shadows, extras = [math.inf, math.inf], [0, 0]
     protected, latest = moment.next_due
 
@@ -233,9 +240,21 @@ def guarded(moment: Moment) -> list[SlowJob]:
         late = moment.now + job.planned > by_then
         return late and moment.free_at(by_then) - protected.cpus < job.cpus
 
+    def goes_last(job: SlowJob) -> bool:
+        if job not in moment.due or held_first == 0:
+            return False
+        is_overdue = moment.now - job.due >= 0.5 * (job.due - job.submit)
+        return held_first + job.cpus > 0.65 * moment.processors and not is_overdue
+
     blocked: list[SlowJob | None] = [None, None]
-    for job in moment.queue:
+    for job in chain(moment.queue, last):  # which grows
+        is_last = job in last
+        if not is_last and goes_last(job):
+            last.append(job)
+            continue
         if job.cpus > moment.free:
+            if is_last:
+                continue
             place = 0 if job in moment.due else 1
             if blocked[place] is None:
                 blocked[place] = job
@@ -255,6 +274,7 @@ def guarded(moment: Moment) -> list[SlowJob]:
         extras = [extra - used * job.cpus for used, extra in zip(uses, extras, strict=True)]
         moment.begin(job)
         started.append(job)
+        held_first += job.cpus if job in moment.due else 0
     return started
 
 
@@ -473,12 +493,14 @@ class SlowSimulation:
             aged,
             coming,
             self.room_came,
+            sum(job.cpus for job in self.running if job.went_first),
         )
         self.room_came = False
         for job in self.rules.one_pass(moment):
             job.backfilled = job is not self.waiting[0]
             self.waiting.remove(job)
             job.start = now
+            job.went_first = job in aged
             job.estimate = job.planned
             self.running.append(job)
         self.most_in_use = max(self.most_in_use, sum(job.cpus for job in self.running))
@@ -490,6 +512,8 @@ class SlowSimulation:
         known = [job for job in self.waiting if job in dues]
         known.sort(key=lambda job: (dues[job][0], job.number))
         due = [job for job in known if dues[job][0] <= now]
+        for job in due:
+            job.due = dues[job][0]
         if len(due) == len(known):
             return due, (None, math.inf)
         return due, (known[len(due)], dues[known[len(due)]][1])

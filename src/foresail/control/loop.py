@@ -741,7 +741,7 @@ class Controller:
         self._head = head
         if before is None or head is None or before.job_id != head.job_id:
             return False
-        if head.start_seconds <= before.start_seconds:
+        if head.start_seconds <= before.start_seconds + 1e-6:  # as logged, give or take rounding
             return False
         self.counters.delayed_heads += 1
         return True

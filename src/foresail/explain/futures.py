@@ -24,6 +24,7 @@ from foresail.model.decision import Placement
 from foresail.model.distribution import Floats, Integers
 from foresail.model.job import DependencyKind, Job, Stage
 from foresail.model.view import PendingJob, RunningJob
+from foresail.schedulers.kernels.backfill import OVERDUE
 
 _LONGEST_HORIZON: Final = 7 * 24 * HOUR
 _THREADS: Final = 2
@@ -246,6 +247,8 @@ class _Simulated:
             columns[_RUNTIME, :, known:] = self._to_come[lot]
         due = np.full(known + most, math.inf)  # those to come go first never
         due[:known] = waiting.due
+        overdue = due.copy()
+        overdue[:known] += OVERDUE * (waiting.due - waiting.jobs.table["submitted"])
         later = self._known[_READY, self._known[_READY] > outlook.now]
         tried = _TRIED / (len(self._lasting) * (known + most))
         by_ready = np.concatenate((np.broadcast_to(later, (count, later.size)), seconds), axis=1)
@@ -270,7 +273,9 @@ class _Simulated:
                 [each.expected_end_seconds for each in running], dtype=np.float64
             ),
             running_ends=self._running_ends[lot],
+            running_first=np.array([each.went_first for each in running], dtype=np.int64),
             due=due,
+            overdue=overdue,
             room=_amounts(counted, outlook.room.values()),
             needs=columns[counted],
             running_needs=_amounts(counted, outlook.taken),

@@ -19,7 +19,7 @@ from foresail.model.distribution import Floats, Integers
 from foresail.model.job import Job
 from foresail.model.view import PendingJob
 from foresail.schedulers.kernels import reference as easy
-from foresail.schedulers.kernels.waiting_queue import NOW, WAITS
+from foresail.schedulers.kernels.waiting_queue import AGED, HELD_FIRST, NOW, WAITS
 from foresail.simulator.kernels import replay_loop as loop
 
 _MOST_WITH_RESERVATIONS: Final = 100
@@ -173,6 +173,8 @@ class ReplayedFutures:
         known = np.isfinite(waiting.table["due"])
         table[self._waiting[known], DUE] = waiting.table["due"][known]
         table[self._waiting[known], LATEST] = waiting.table["latest"][known]
+        table[self._running, AGED] = [each.went_first for each in running]
+        at.queue.numbers[HELD_FIRST] = width[self._running] @ table[self._running, AGED]
         table[self._running, loop.START] = [each.start_seconds for each in running]
         table[self._running, loop.EXPECTED] = [each.expected_end_seconds for each in running]
         table[self._running, PLANNED] = (

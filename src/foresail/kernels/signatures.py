@@ -112,6 +112,8 @@ class PassInputs(NamedTuple):
     """Filled with the slots to start now, in order."""
     begin: int
     """Number of gaps in front of the queue order, at least."""
+    held_first: float
+    """Cpus that running jobs hold which were due when they started."""
 
 
 PASS_INPUTS = types.NamedTuple(
@@ -130,6 +132,7 @@ PASS_INPUTS = types.NamedTuple(
         _VECTOR,
         _INDICES,
         types.int64,
+        types.float64,
     ),
     PassInputs,
 )

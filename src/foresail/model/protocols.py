@@ -146,8 +146,8 @@ class ReferenceSchedule(Protocol):
     def entered(self, pending: PendingJob, now: float) -> None:
         """A job may start from now on: it was submitted, or what it depends on has ended."""
 
-    def started(self, job_id: str, now: float) -> None:
-        """An attempt of the job starts."""
+    def started(self, job_id: str, now: float) -> bool:
+        """An attempt of the job starts; returns whether it was due by then."""
 
     def requeued(self, job_id: str, now: float) -> None:
         """The attempt was stopped or lost, and the job waits again."""

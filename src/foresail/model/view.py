@@ -173,6 +173,8 @@ class RunningJob:
     tasks: tuple[int, ...] = ()
     ours: bool = True
     """True if it was instructed; work that was not is never stopped to make room."""
+    went_first: bool = False
+    """True if it was due when it started (``Due``)."""
 
     @property
     def allocation(self) -> Allocation:

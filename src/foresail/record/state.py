@@ -312,8 +312,7 @@ class State:
 
     def falls_due(self, job_id: str, due: Due) -> None:
         """Note when a job is due."""
-        if (before := self._living.get(job_id)) is None:
-            return
+        before = self._living[job_id]
         living = self._living[job_id] = replaced(before, due=due)
         if (pending := self.startable.get(job_id)) is not None:  # as a rule the same: one is kept
             due_then = living if pending is before else replaced(pending, due=due)
@@ -383,14 +382,18 @@ class State:
         """
         job, job_id = changed.job, changed.job.job_id
         before = self._living[job_id]
-        living = self._living[job_id] = replaced(
-            before, job=job, prediction=changed.prediction, planned_seconds=changed.planned_seconds
-        )
         pending, was_startable = self.pending_job(job_id), job_id in self.startable
+        living = self._living[job_id] = replaced(
+            before,
+            job=job,
+            prediction=changed.prediction,
+            planned_seconds=changed.planned_seconds,
+            due=before.due if pending is None else None,  # it comes anew in the reference
+        )
         if self.history is not None:
             self.history.submitted[job_id] = job
         if pending is not None:
-            shown = replaced(living, startable=pending.startable, due=pending.due)
+            shown = replaced(living, startable=pending.startable)
             if job_id in self.waiting_for:
                 self.waiting_for_roster.put(job_id, shown)
             else:
@@ -496,6 +499,7 @@ class State:
             self._show(parts)
         slowdown = self._slowdowns.factor(pending.job, placement)
         estimate = slowdown * pending.planned_seconds
+        went_first = self.reference is not None and self.reference.started(job_id, now)
         running = RunningJob(
             pending.job,
             start_seconds,
@@ -511,6 +515,7 @@ class State:
             stage,
             tasks,
             ours,
+            went_first,
         )
         self.free.take(held, placement)
         if pending.job.conditions is not None:
@@ -518,8 +523,6 @@ class State:
         self._starts += 1
         self.running_roster.put(unit, running)
         self.estimates[unit] = estimate
-        if self.reference is not None:
-            self.reference.started(job_id, now)
         for dependent in self._dependencies.dependents.get(job_id, ()):
             if dependent in self.waiting_for:
                 self._settle_dependent(dependent, now)

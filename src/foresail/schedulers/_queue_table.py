@@ -51,7 +51,7 @@ _NO_SLOTS: Final = np.zeros(0, np.int64)
 _NOTHING: Final = (0, 0.0)
 """What a job holds elsewhere than where it runs, as ``_exactly`` gives it."""
 
-_CHANGE: Final = Struct("=4d")
+_CHANGE: Final = Struct("=5d")
 _ENTRY: Final = Struct(f"={queue.CHANGE_COLUMNS}d")
 _CHANGE_BYTES: Final = _ENTRY.size
 """The columns of a change, and of that of a job that enters, written at once: column by column it
@@ -402,11 +402,17 @@ class QueueTable:
         self._tables.counters[queue.RESERVED] = len(promised)
         return len(started)
 
-    def _note(self, what: float, who: float, seconds: float = 0.0, cpus: float = 0.0) -> None:
+    def _note(
+        self,
+        what: float,
+        who: float,
+        seconds: float = 0.0,
+        cpus: float = 0.0,
+        cpus_first: float = 0.0,
+    ) -> None:
         """Have a change made before the next pass; see ``schedulers.kernels.waiting_queue``."""
-        _CHANGE.pack_into(
-            self._change_rows, self._changed * _CHANGE_BYTES, what, who, seconds, cpus
-        )
+        row = self._changed * _CHANGE_BYTES
+        _CHANGE.pack_into(self._change_rows, row, what, who, seconds, cpus, cpus_first)
         self._changed += 1
 
     def _make_room_for_changes(self, needed: int) -> None:
@@ -606,7 +612,7 @@ class QueueTable:
             self._held_grains += grains
             self._releases += 1
             end = max(running.expected_end_seconds, self._soonest)
-            self._note(queue.HOLDS, -1.0 - number, end, grains)
+            self._note(queue.HOLDS, -1.0 - number, end, grains, grains * running.went_first)
 
     def _let_go(self, running: RunningJob) -> None:
         """A job lets its cpus here go."""
@@ -619,7 +625,7 @@ class QueueTable:
             self._held_grains -= grains
             self._releases -= 1
             end = max(running.expected_end_seconds, self._soonest)
-            self._note(queue.LETS_GO, -1.0 - number, end, grains)
+            self._note(queue.LETS_GO, -1.0 - number, end, grains, grains * running.went_first)
 
     # --- beginning anew
 
@@ -687,22 +693,23 @@ class QueueTable:
             for each in view.running:
                 self._note(queue.RUNS, self._kind(each.job))
         releases = sorted(
-            (each.expected_end_seconds, each.start_order, cpus)
+            (each.expected_end_seconds, each.start_order, cpus, each.went_first)
             for each in view.running
             if (cpus := held_cpus(each.job, each.placement, self.records)) > 0
         )
         count = len(releases)
         if count > len(self._tables.release):
             self._replace(release=np.zeros((2 * count, waiting_jobs.RELEASE_COLUMNS)))
-        self._holds = {order: _exactly(cpus) for _, order, cpus in releases}
+        self._holds = {order: _exactly(cpus) for _, order, cpus, _ in releases}
         grains = [exact[1] for exact in self._holds.values()]
-        self._tables.release[:count, waiting_jobs.EXPECTED_END] = [end for end, _, _ in releases]
-        self._tables.release[:count, waiting_jobs.HOLDER] = [
-            -1.0 - order for _, order, _ in releases
-        ]
+        holders = [-1.0 - order for _, order, *_ in releases]
+        self._tables.release[:count, waiting_jobs.EXPECTED_END] = [end for end, *_ in releases]
+        self._tables.release[:count, waiting_jobs.HOLDER] = holders
         self._tables.release[:count, waiting_jobs.HELD] = grains
         self._held_beyond = sum(exact[0] for exact in self._holds.values())
         self._held_grains = sum(grains)
+        went_first = [each for *_, each in releases]
+        self._tables.numbers[queue.HELD_FIRST] = np.dot(grains, went_first) if grains else 0.0
         self._soonest = -math.inf
         self._releases = count
         self._tables.counters[queue.RELEASES] = count

@@ -58,10 +58,9 @@ class EasyReference:
                 self._work[pending.job.job_id] = work = _likely_work(pending)
                 part.work += work
 
-    def started(self, job_id: str, now: float) -> None:
-        """An attempt of the job starts."""
-        if job_id in self._home:
-            self._home[job_id].start(job_id, now)
+    def started(self, job_id: str, now: float) -> bool:
+        """An attempt of the job starts; returns whether it was due by then."""
+        return job_id in self._home and self._home[job_id].start(job_id, now)
 
     def requeued(self, job_id: str, now: float) -> None:
         """The attempt was stopped or lost, and the job waits again."""
@@ -80,7 +79,12 @@ class EasyReference:
 
     def found(self, now: float) -> Sequence[tuple[str, Due]]:
         """List whose turn came before now, and is new; by the time of their turn."""
-        dues = [each for part in self._parts for each in part.found(now)]
+        dues = [
+            (job_id, due)
+            for part in self._parts
+            for job_id, due in part.found(now)
+            if self._home.get(job_id) is part  # else it was another job there, before a change
+        ]
         if len(self._parts) > 1:
             dues.sort(key=lambda each: each[1].turn_seconds)
         for job_id, due in dues:
@@ -175,9 +179,12 @@ class _PartitionReference:
         )
         return max(asked.cpus, min(share, 1.0) * total.cpus)
 
-    def start(self, job_id: str, now: float) -> None:
-        """Note that a job runs from now on."""
-        self._at.jobs[self._number_of[job_id], tables.STARTED] = now
+    def start(self, job_id: str, now: float) -> bool:
+        """Note that a job runs from now on; returns whether it was due by then."""
+        tables.settle_before(self._at, now)
+        job = self._at.jobs[self._number_of[job_id]]
+        job[tables.STARTED] = now
+        return bool(job[tables.DUE_SECONDS] <= now)
 
     def stop(self, job_id: str, now: float) -> None:
         """Note that a job runs no more, and waits again."""
@@ -221,7 +228,9 @@ class _PartitionReference:
         at.counters[tables.FOUND] -= told
         rows = at.jobs[numbers, tables.TURN : tables.LATEST_SECONDS + 1].tolist()
         return [
-            (self._job_ids[number], Due(*row)) for number, row in zip(numbers, rows, strict=True)
+            (job_id, Due(*row))
+            for number, row in zip(numbers, rows, strict=True)
+            if self._number_of.get(job_id := self._job_ids[number]) == number
         ]
 
     def copy(self) -> _PartitionReference:

@@ -9,6 +9,7 @@ import numpy as np
 
 from foresail.kernels.compile import Floats, Integers, part, unlocked_kernel
 from foresail.kernels.heaps import HEAP_COLUMNS, TIME, heap_pop, heap_push
+from foresail.schedulers.kernels.backfill import MOST_HELD_FIRST
 
 ANYWHERE: Final = -1
 """The home of a job that may run in any partition that has the cpus."""
@@ -18,10 +19,11 @@ _ROUNDING: Final = 1e-9
 """Share of what is asked for that sums of shares may have lost."""
 
 _FREE, _HEAD, _SHADOW, _EXTRA, _DUE_HEAD, _DUE_SHADOW, _DUE_EXTRA, _IS_STALE, _STARTED = range(9)
-_PARTITION_COLUMNS = 9
+_HELD_FIRST: Final = 9
+_PARTITION_COLUMNS = 10
 """Of a partition: free cpus; the first job that has no room, when it should have, and how many more
 cpus are free then; the same of those that are due; whether a pass is to be made (again); how many
-of those that are asked for have started."""
+of those that are asked for have started; cpus that jobs hold which were due when they started."""
 
 _RUNNING, _BEGIN, _WAITING, _DUE = range(4)
 _COUNTERS: Final = 4
@@ -43,6 +45,8 @@ class Futures(NamedTuple):
     the jobs. These hold ``running_widths`` of ``running_home`` until ``running_ends[f]``, and
     are planned to end at ``running_planned``. From ``due[i]`` on a job goes before all that are
     not, those that are due first ahead; ``by_due`` are the jobs with such a time, in its order.
+    While those that were due hold most of a partition (``running_first`` says who of what runs)
+    it goes last, until ``overdue[i]``.
     Behind a job that does not fit and is not due, others are tried with ``likely[f, i]``, and
     start if either that or the plan lets them: at most ``most_tried``, for there may be many
     thousands that wait. ``by_ready[f]`` ascend, and have all times to come at which one is ready,
@@ -67,7 +71,9 @@ class Futures(NamedTuple):
     running_widths: Floats
     running_planned: Floats
     running_ends: Floats
+    running_first: Integers
     due: Floats
+    overdue: Floats
     by_due: Integers
     by_ready: Floats
     most_tried: int
@@ -90,6 +96,7 @@ class Scratch(NamedTuple):
     planned_jobs: Integers
     planned_home: Integers
     promised: Integers
+    goes_first: Integers
     narrowest: Floats
     by_partition: Floats
     planned_needs: Floats
@@ -100,7 +107,7 @@ class Scratch(NamedTuple):
 
 def blank_scratch(partitions: int, jobs: int, running: int, others: int) -> Scratch:
     """Room for a call of ``fill_starts``."""
-    times, numbers = np.empty((3, jobs + running)), np.empty((5, jobs + running), np.int64)
+    times, numbers = np.empty((3, jobs + running)), np.empty((6, jobs + running), np.int64)
     return Scratch(
         ends=times[0],
         line=numbers[0],
@@ -112,6 +119,7 @@ def blank_scratch(partitions: int, jobs: int, running: int, others: int) -> Scra
         planned_jobs=numbers[2],
         planned_home=numbers[3],
         promised=numbers[4],
+        goes_first=numbers[5],
         narrowest=np.empty(1),
         by_partition=np.empty((_PARTITION_COLUMNS, partitions)),
         planned_needs=np.empty((others, jobs + running)),
@@ -134,7 +142,8 @@ def _run(
         _move_plan(scratch, at - 1, at)
         at -= 1
     ends[at], scratch.planned_jobs[at], scratch.planned_home[at] = plan, job, home
-    scratch.planned_widths[at] = _width(futures, future, job)
+    scratch.planned_widths[at] = width = _width(futures, future, job)
+    scratch.by_partition[_HELD_FIRST, home] += scratch.goes_first[job] * width
     for other in range(needs.shape[0]):
         needs[other, at] = _need(futures, other, future, job)
 
@@ -195,7 +204,9 @@ def _end_first(futures: Futures, scratch: Scratch, future: int) -> None:
     home = scratch.planned_home[at]
     for place in range(at, scratch.counters[_RUNNING]):
         _move_plan(scratch, place + 1, place)
-    scratch.by_partition[_FREE, home] += _width(futures, future, job)
+    width = _width(futures, future, job)
+    scratch.by_partition[_FREE, home] += width
+    scratch.by_partition[_HELD_FIRST, home] -= scratch.goes_first[job] * width
     _hold(futures, future, job, home, scratch.unused, -1.0)
 
 
@@ -290,6 +301,16 @@ def _is_let_in(
 
 
 @part
+def _goes_last(
+    futures: Futures, parts: Floats, job: int, width: float, home: int, now: float
+) -> bool:
+    """Return whether jobs that were due hold so much that one that is due goes last."""
+    held = parts[_HELD_FIRST, home]
+    beyond = held > 0.0 and held + width > MOST_HELD_FIRST * futures.cpus[home]
+    return bool(beyond and now < futures.overdue[job])
+
+
+@part
 def _pass_over(
     futures: Futures, scratch: Scratch, future: int, home: int, now: float, starts: Floats
 ) -> None:
@@ -300,8 +321,15 @@ def _pass_over(
     parts[_HEAD, home] = parts[_DUE_HEAD, home] = _NOBODY
     parts[_SHADOW, home] = parts[_DUE_SHADOW, home] = math.inf
     parts[_IS_STALE, home] = 0.0
-    tried = 0
-    for place in range(scratch.counters[_BEGIN], scratch.counters[_WAITING]):
+    begin, last = scratch.counters[_BEGIN], scratch.counters[_WAITING]
+    tried, place, some_last, is_last = 0, begin - 1, False, False
+    while True:
+        place += 1
+        if place >= last:
+            if is_last or not some_last:
+                break
+            is_last, place, last = True, begin - 1, due
+            continue
         job = line[place]
         if starts[job] != math.inf:
             continue
@@ -313,13 +341,17 @@ def _pass_over(
         tried += has_head
         is_full = free[home] <= 0.0 or free[home] < narrowest
         if has_head and (is_full or tried > futures.most_tried or not futures.backfills):
-            break
+            place = last
+            continue
         if _ready_seconds(futures, scratch, future, job) > now:
             continue
         width, end = futures.widths[future, job], now + futures.planned[future, job]
+        if place < due and not is_last and _goes_last(futures, parts, job, width, home, now):
+            some_last = True
+            continue
         if width > free[home] or not _is_room(futures, future, job, home, scratch.unused):
             head, first = (_DUE_HEAD, _DUE_SHADOW) if place < due else (_HEAD, _SHADOW)
-            if parts[head, home] < 0.0:
+            if parts[head, home] < 0.0 and not is_last:
                 parts[head, home] = job
                 spare = scratch.due_spare if place < due else scratch.spare
                 time, more = _shadow(futures, scratch, future, job, home, spare)
@@ -330,6 +362,7 @@ def _pass_over(
         starts[job] = now
         parts[_STARTED, home] += job < futures.wanted
         scratch.ends[job] = now + futures.runtimes[future, job]
+        scratch.goes_first[job] = place < due
         _run(futures, scratch, future, job, home, end, scratch.ends[job])
         if several and futures.home[future, job] == ANYWHERE:
             for other in range(futures.cpus.shape[0]):
@@ -424,6 +457,7 @@ def _begin(futures: Futures, scratch: Scratch, future: int) -> int:
     scratch.by_partition[_STARTED] = 0.0
     for home in range(futures.cpus.shape[0]):
         scratch.by_partition[_FREE, home] = futures.cpus[home]
+        scratch.by_partition[_HELD_FIRST, home] = 0.0
         for other in range(futures.room.shape[0]):
             scratch.unused[other, home] = futures.room[other, home]
     counters[:] = 0
@@ -433,6 +467,7 @@ def _begin(futures: Futures, scratch: Scratch, future: int) -> int:
         scratch.by_partition[_FREE, home] -= futures.running_widths[each]
         _hold(futures, future, job, home, scratch.unused, 1.0)
         plan = max(futures.running_planned[each], futures.now)
+        scratch.goes_first[job] = futures.running_first[each]
         _run(futures, scratch, future, job, home, plan, scratch.ends[job])
     # In line are those that can start ever.
     left, narrowest = 0, math.inf

@@ -16,6 +16,7 @@ import numpy as np
 from foresail.kernels.compile import bare_step, merged_part, part, step
 from foresail.kernels.signatures import PASS_STEP, PassInputs
 from foresail.kernels.waiting_jobs import (
+    DUE,
     EXPECTED_END,
     HELD,
     LATEST,
@@ -23,6 +24,7 @@ from foresail.kernels.waiting_jobs import (
     PLANNED,
     QUEUE,
     RESERVATION,
+    SUBMITTED,
     WIDTH,
     first_to_fit,
     hold,
@@ -358,13 +360,32 @@ def latest_start(
     return latest, free - needed
 
 
+MOST_HELD_FIRST: Final = 0.65
+"""The share of the cpus up to which jobs that are due go before all others."""
+OVERDUE: Final = 0.5
+"""Beyond that share a job goes first once it is overdue by so much of its wait until then."""
+
+
+@merged_part
+def _goes_later(inputs: PassInputs, slot: int, held_first: float, cpus: float) -> bool:
+    """Return whether jobs that went first hold so many cpus that one that is due goes later."""
+    job = inputs.jobs[slot]
+    return bool(
+        held_first > 0.0
+        and held_first + job[WIDTH] > MOST_HELD_FIRST * cpus
+        and inputs.now - job[DUE] < OVERDUE * (job[DUE] - job[SUBMITTED])
+    )
+
+
 @bare_step(PASS_STEP)
 def guarded_pass(inputs: PassInputs) -> int:
     """Start in queue order, boldly behind the first job that does not fit, if none is due.
 
-    A job that would put off the one that is due next is skipped; it does not become the head.
+    A job that would put off the one that is due next is skipped; it does not become the head. Jobs
+    that are due go last where others that were due hold most of the cpus (``_goes_later``).
     ``parameters[0]`` is set to 1 where another pass might find room for more: one that has started
-    puts off the head, or was the one to guard, or one was skipped that may be the head then.
+    puts off the head, or was the one to guard, or one was skipped that may be the head then; to 2
+    where one goes last.
     """
     now, free, guarded = inputs.now, inputs.free, inputs.guarded
     jobs, release = inputs.jobs, inputs.release
@@ -376,12 +397,18 @@ def guarded_pass(inputs: PassInputs) -> int:
     due_shadow, due_extra = math.inf, 0.0
     shadow, extra = math.inf, 0.0
     count, place = 0, inputs.begin
-    moved = False
-    while place < inputs.waiting:
-        if free <= 0 and (due_head >= 0 or place >= inputs.first):
-            break
+    held_first, cpus, last = inputs.held_first, 0.0, inputs.waiting
+    if place < inputs.first:
+        cpus = free + release[: inputs.releases, HELD].sum()
+    moved, some_later, is_later = False, False, False
+    while True:
+        if place >= last or (free <= 0 and (due_head >= 0 or place >= inputs.first)):
+            if is_later or not some_later or free <= 0:
+                break
+            is_later, place, last = True, inputs.begin, inputs.first
+            continue
         if head >= 0 or (due_head >= 0 and place < inputs.first):
-            until = inputs.waiting if head >= 0 else inputs.first
+            until = last if head >= 0 else inputs.first
             place = first_to_fit(
                 inputs.order, QUEUE, place, until, free, now, due_shadow, due_extra, shadow, extra
             )
@@ -392,6 +419,11 @@ def guarded_pass(inputs: PassInputs) -> int:
             continue
         slot = int(inputs.order[i, QUEUE])
         needed = jobs[slot, WIDTH]
+        if is_later and (needed > free or jobs[slot, RESERVATION] == -math.inf):
+            continue
+        if i < inputs.first and not is_later and _goes_later(inputs, slot, held_first, cpus):
+            some_later = True
+            continue
         if needed > free:
             releases = inputs.releases + count
             if i < inputs.first:
@@ -432,8 +464,13 @@ def guarded_pass(inputs: PassInputs) -> int:
         if slot == guarded:
             latest, guarded, moved = math.inf, -1, True
         moved = moved or (late and not from_extra)
+        if i < inputs.first:
+            held_first += needed
+            moved = moved or due_head >= 0  # which may go later now
         free -= needed
         start(inputs, slot, count)
         count += 1
     inputs.parameters[0] = moved or free <= 0
+    if some_later:
+        inputs.parameters[0] = 2.0
     return count

@@ -120,7 +120,8 @@ MOST_RESERVED: Final = 8
 FOLLOW_PROBES: Final = 9
 SORT_MOVING: Final = 10
 NOW: Final = 11
-STACK: Final = 12
+HELD_FIRST: Final = 12
+STACK: Final = 13
 PARTS: Final = STACK + STACK_DEPTH
 QUEUE_PROGRAM: Final = PARTS
 CANDIDATES_PROGRAM: Final = PARTS + 2
@@ -131,7 +132,8 @@ NUMBERS: Final = PARTS + 10
 """The vector of numbers: the pass's address; whether candidates are in queue order; the limit of
 age (seconds); whether jobs are due by what EASY would have done; whether orders change with time,
 or with who waits and runs; how many reservations a pass makes at most; addresses of QUEUE_STEPs (0
-for those that the policy does not need); the time; room for ``evaluate``; where in the vector
+for those that the policy does not need); the time; cpus that jobs hold which were due when they
+started; room for ``evaluate``; where in the vector
 programs and parameters begin and end."""
 
 
@@ -555,6 +557,7 @@ def run_pass(at: WaitingQueue, now: float, free: float) -> int:
         numbers[int(numbers[PASS_PARAMETERS]) : int(numbers[PASS_PARAMETERS + 1])],
         at.starts,
         at.counters[FRONT],
+        numbers[HELD_FIRST],
     )
     return int(call_pass_step(numbers[PASS], inputs))
 
@@ -643,6 +646,7 @@ WHAT: Final = 0
 WHO: Final = 1
 END: Final = 2
 CPUS_HELD: Final = 3
+HOLDS_FIRST: Final = 4
 PLANS: Final = 2
 WANTED_CPUS: Final = 3
 ARRIVES: Final = 4
@@ -652,7 +656,8 @@ BELIEVES: Final = 7
 CHANGE_COLUMNS: Final = 8
 """A row per change: one of the above; the slot of a waiting job (BELIEVED: its prediction is
 another one; FALLS_DUE: it is known now when it is due), the holder of a running one, or the kind of
-one (RUNS, RUNS_NO_MORE); expected end (seconds) and cpus of a running job, or the runtime planned
+one (RUNS, RUNS_NO_MORE); expected end (seconds) and cpus of a running job, and those of them that
+count as held by one that was due when it started; or the runtime planned
 with (seconds) and cpus of a waiting one. Of one that enters: when it was submitted, its limit
 (seconds), its kind, and the number that is believed in, if it is one (else the summary row is
 written already, and this is nan). A holder is a negative number, so that no slot is one."""
@@ -734,9 +739,11 @@ def _change(at: WaitingQueue, change: Floats, now: float) -> None:
     elif what == HOLDS:
         hold(at.release, counters[RELEASES], change[END], change[CPUS_HELD], who)
         counters[RELEASES] += 1
+        at.numbers[HELD_FIRST] += change[HOLDS_FIRST]
     elif what == LETS_GO:
         let_go(at.release, counters[RELEASES], change[END], who)
         counters[RELEASES] -= 1
+        at.numbers[HELD_FIRST] -= change[HOLDS_FIRST]
     elif what == RUNS:
         count_running(kinds, counters, who, 1)
     elif what == RUNS_NO_MORE:
@@ -888,13 +895,14 @@ def pass_again(
     at = queue_at(places, 0)
     jobs, release, counters, more = at.jobs, at.release, at.counters, at.starts[started:]
     waiting, aged, releases = counters[WAITING], counters[AGED_FIRST], counters[RELEASES]
-    due_from = counters[DUE_FROM]
+    due_from, held_first = counters[DUE_FROM], at.numbers[HELD_FIRST]
     # Make the tables those of the moment after the starts, run, and put everything back.
     _mark(at, started, absent, 0.0)
     for i in range(started):
         slot = at.starts[i]
         free -= jobs[slot, WIDTH]
         hold(release, releases + i, now + jobs[slot, PLANNED], jobs[slot, WIDTH], slot)
+        at.numbers[HELD_FIRST] += jobs[slot, WIDTH] * jobs[slot, AGED]
     for i in range(aged):
         counters[AGED_FIRST] -= jobs[int(at.order[i, QUEUE]), WAITS] == 0.0
     counters[WAITING] = _copy_present(at.order, QUEUE, waiting, jobs, order)
@@ -924,7 +932,7 @@ def pass_again(
         let_go(release, releases + started - i, now + jobs[slot, PLANNED], slot)
     _mark(at, started, absent, 1.0)
     counters[WAITING], counters[AGED_FIRST], counters[RELEASES] = waiting, aged, releases
-    counters[DUE_FROM] = due_from
+    counters[DUE_FROM], at.numbers[HELD_FIRST] = due_from, held_first
     return count
 
 

@@ -351,7 +351,7 @@ def _note_plan(
         counters[LAST_HEAD] = -1
         return
     head = _first_of(order, counters, 0)
-    if head == last_head and jobs[head, RESERVATION] > last_reservation:
+    if head == last_head and jobs[head, RESERVATION] > last_reservation + 1e-6:
         counters[DELAYED_HEADS] += 1
     counters[LAST_HEAD] = head
 
@@ -398,7 +398,8 @@ def _note_settled(at: Replay, started: int) -> None:
     """Note whether a pass that has started so many leaves nothing to another one.
 
     One that makes a reservation at most, and lets nobody put it off, does not; a guarded one says
-    whether it has started what moves the planned start that others look at.
+    whether it has started what moves the planned start that others look at (1), or has let
+    one that is due go later (2).
     """
     queue, counters, numbers = at.queue, at.queue.counters, at.queue.numbers
     guards = numbers[waiting_queue.IS_GUARDED] != 0.0
@@ -406,9 +407,7 @@ def _note_settled(at: Replay, started: int) -> None:
         numbers[waiting_queue.MOST_RESERVED] <= 1.0
         and numbers[waiting_queue.SORT_MOVING] == 0.0
         and at.machine[EXPECTED_IS_FREE] == 0.0
-        and not (
-            guards and started > 0 and numbers[int(numbers[waiting_queue.PASS_PARAMETERS])] != 0.0
-        )
+        and not (guards and numbers[int(numbers[waiting_queue.PASS_PARAMETERS])] > (started == 0))
     )
     if guards and counters[SETTLED] != 0:
         counters[LAST_AGED] = counters[waiting_queue.EVER_AGED]
@@ -496,6 +495,9 @@ def _pass(at: Replay, now: float) -> None:
         for i in range(count):
             slot = queue.starts[i]
             machine[FREE] -= jobs[slot, WIDTH]
+            queue.numbers[waiting_queue.HELD_FIRST] += (
+                jobs[slot, WIDTH] * jobs[slot, waiting_queue.AGED]
+            )
             _book_start(jobs, at.ends, queue.kinds, counters, slot, now)
             _tell(at, NOTE_START, slot, now, math.nan)
             if machine[FOLLOW_REFERENCE] != 0.0:
@@ -548,6 +550,7 @@ def _finish(at: Replay, now: float) -> None:
     counters[waiting_queue.RELEASES] -= 1
     at.machine[FREE] += job[WIDTH]
     waiting_queue.count_running(queue.kinds, counters, int(job[waiting_queue.KIND]), -1)
+    queue.numbers[waiting_queue.HELD_FIRST] -= job[WIDTH] * job[waiting_queue.AGED]
     _tell(at, OBSERVE, slot, now, job[RUNTIME])
     if at.machine[FOLLOW_REFERENCE] != 0.0:
         easy.note(at.reference, now, easy.LEAVES, slot)
