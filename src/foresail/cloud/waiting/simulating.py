@@ -250,7 +250,7 @@ def simulate(
             )
         plan = empty_plan(columns.runtime, cores, memory, gpus)
     sizes = (float(fixed.cores), fixed.memory_bytes, shares)
-    simulation = waiting.Simulation(
+    simulation = waiting.SimulationTables(
         strict,
         float(fixed.own_price_per_core_hour),
         max(features_every, 1),

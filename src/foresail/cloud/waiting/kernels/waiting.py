@@ -104,7 +104,7 @@ class Room(NamedTuple):
     waits: Floats
 
 
-class Simulation(NamedTuple):
+class SimulationTables(NamedTuple):
     """Jobs and machines of one simulation, how it decides, and where it stands."""
 
     strict: bool
@@ -139,7 +139,7 @@ cores and bytes."""
 
 
 @merged_part
-def _start_on(at: Simulation, job: int, machine: int, now: float) -> None:
+def _start_on(at: SimulationTables, job: int, machine: int, now: float) -> None:
     asked = at.shapes.asked[at.jobs.shape[job]]
     placing.take(at.machines, machine, asked, 1.0)
     at.outcomes.start[job] = now
@@ -149,7 +149,7 @@ def _start_on(at: Simulation, job: int, machine: int, now: float) -> None:
 
 
 @merged_part
-def _release(at: Simulation) -> None:
+def _release(at: SimulationTables) -> None:
     """End the first that runs on a fixed machine."""
     job = placing.leave_first(at.room.releases)
     asked = at.shapes.asked[at.jobs.shape[job]]
@@ -166,7 +166,7 @@ def _count_running(tally: Floats, asked: Floats, start: float, times: float) -> 
 
 
 @merged_part
-def _queue(at: Simulation, job: int, now: float) -> None:
+def _queue(at: SimulationTables, job: int, now: float) -> None:
     shape, links, head = at.jobs.shape[job], at.room.links, at.shapes.head
     links.of[job, 0] = -1
     links.of[job, 1] = -1
@@ -183,7 +183,7 @@ def _count_waiting(tally: Floats, cores: float, since: float, times: float) -> N
 
 
 @part
-def _unqueue(at: Simulation, job: int) -> None:
+def _unqueue(at: SimulationTables, job: int) -> None:
     """Count a job as waiting no more, since when it entered the queue."""
     since = at.jobs.submit[job]
     if at.outcomes.place[job] == _QUEUED_AFTER_TRIAL:
@@ -194,7 +194,7 @@ def _unqueue(at: Simulation, job: int) -> None:
 
 
 @merged_part
-def _dispatch(at: Simulation, now: float) -> None:
+def _dispatch(at: SimulationTables, now: float) -> None:
     """Start waiting jobs while any fits: the first in the queue's order each time."""
     while at.room.tally[_WAITING] > 0.0:
         job, machine = _first_to_start(at)
@@ -207,7 +207,7 @@ def _dispatch(at: Simulation, now: float) -> None:
 
 
 @merged_part
-def _first_to_start(at: Simulation) -> tuple[int, int]:
+def _first_to_start(at: SimulationTables) -> tuple[int, int]:
     """The first job in the queue for which there is room, and its machine, or -1.
 
     In a strict queue it is the first of all, whether or not there is.
@@ -259,7 +259,7 @@ def _asks_for_waits(job: int, rules: WaitingRules, estimate: Floats) -> bool:
 
 
 @merged_part
-def _free_machine(at: Simulation, asked: Floats) -> int:
+def _free_machine(at: SimulationTables, asked: Floats) -> int:
     """The machine on which a job may start that has come, or -1."""
     if at.strict and at.room.tally[_WAITING] > 0.0:
         return -1
@@ -267,7 +267,7 @@ def _free_machine(at: Simulation, asked: Floats) -> int:
 
 
 @merged_part
-def _believe(at: Simulation, job: int, now: float, fits: bool) -> None:
+def _believe(at: SimulationTables, job: int, now: float, fits: bool) -> None:
     """Fill in what is believed of a job's wait without looking ahead."""
     room = at.room
     if at.jobs.wait.size > 0:
@@ -280,7 +280,7 @@ def _believe(at: Simulation, job: int, now: float, fits: bool) -> None:
 
 
 @merged_part
-def _choice(at: Simulation, job: int, after_trial: bool, fits: bool) -> int:
+def _choice(at: SimulationTables, job: int, after_trial: bool, fits: bool) -> int:
     asked, estimate = at.shapes.asked[at.jobs.shape[job]], at.jobs.estimate[job]
     delay = at.jobs.delay[job] if at.jobs.delay.size > 0 else 0.0
     delay_costs = DelayCosts(asked[RENT], at.own_price * asked[placing.CORES], delay)
@@ -291,7 +291,7 @@ def _choice(at: Simulation, job: int, after_trial: bool, fits: bool) -> int:
 
 @merged_part
 def _settle(
-    at: Simulation, job: int, machine: int, choice: int, now: float, after_trial: bool
+    at: SimulationTables, job: int, machine: int, choice: int, now: float, after_trial: bool
 ) -> None:
     """Send a job where it was decided that it goes."""
     jobs, outcomes, rules = at.jobs, at.outcomes, at.rules
@@ -319,7 +319,7 @@ def _settle(
 
 @merged_part
 def _place(
-    at: Simulation, plan: MachinePlan | None, job: int, now: float, after_trial: bool
+    at: SimulationTables, plan: MachinePlan | None, job: int, now: float, after_trial: bool
 ) -> None:
     """Choose where a job goes that has arrived, or come back from a failed speculative run."""
     jobs, shapes, rules, asked, waits = (
@@ -358,7 +358,7 @@ def _fits_somewhere(asked: Floats, sizes: Floats) -> bool:
 
 
 @merged_part
-def _expire(at: Simulation, now: float) -> bool:
+def _expire(at: SimulationTables, now: float) -> bool:
     """Rent a machine for the first whose wait expires; whether it was still waiting."""
     job = placing.leave_first(at.room.expiries)
     if at.outcomes.place[job] < QUEUED:
@@ -370,7 +370,7 @@ def _expire(at: Simulation, now: float) -> bool:
 
 
 @unlocked_kernel
-def simulate_waiting(at: Simulation, plan: MachinePlan | None) -> None:
+def simulate_waiting(at: SimulationTables, plan: MachinePlan | None) -> None:
     """Fill in the ``outcomes``.
 
     At one instant, releases come first, then jobs that come back from trials, new jobs, and waits
