@@ -219,8 +219,14 @@ def _waiting() -> None:
     """Waiting policies of all kinds, told by oracles and models, and their totals."""
     from benchmarks.workloads.waiting import proportional_family
     from foresail.cloud.waiting.jobs import FixedMachines
-    from foresail.cloud.waiting.learning import linear_waits, wait_rows
-    from foresail.cloud.waiting.simulating import Beliefs, Foresight, simulate, waiting_policy
+    from foresail.cloud.waiting.simulating import (
+        Beliefs,
+        Foresight,
+        linear_waits,
+        simulate,
+        wait_rows,
+        waiting_policy,
+    )
     from foresail_studies.generators.university import university_year
     from foresail_studies.waiting.formulas import blocking
     from foresail_studies.waiting.metrics import measured

@@ -14,8 +14,8 @@ import polars as pl
 from foresail.model.registry import register
 from foresail.traces.delimited import TableFileReader
 from foresail.traces.folder import load_workload
+from foresail.traces.mapping import with_numbers
 from foresail.traces.reading import LINE, Notes
-from foresail.traces.text_values import with_numbers
 
 MINUTE_SECONDS = 60.0
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from foresail.model.errors import InputError
 from foresail.traces import source
 from foresail.traces.delimited import last_record_end, read_delimited, split_records
+from foresail.traces.mapping import with_numbers
 from foresail.traces.reading import LINE, Notes
 from foresail.traces.source import LogFile
-from foresail.traces.text_values import with_numbers
 
 COMMA, QUOTE = ord(","), ord('"')
 

@@ -13,15 +13,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Final
 
-from foresail.model.errors import (
-    InputError,
-    UnknownNameError,
-    naming,
-    require,
-    require_at_least,
-    require_positive,
-    require_share,
-)
+from foresail.model import errors
 
 GIB: Final = float(1 << 30)
 HIGHEST_PRICE: Final = 1e9
@@ -45,7 +37,9 @@ def checked_price(value: float, name: str, *, of: str | None = None) -> float:
     if not LOWEST_PRICE <= value <= HIGHEST_PRICE:
         within = "" if value == 0.0 else f", from {LOWEST_PRICE:g} to {HIGHEST_PRICE:g}"
         expected = f"a number above 0{within}"
-        raise InputError("not a price", source=of, field=name, value=value, expected=expected)
+        raise errors.InputError(
+            "not a price", source=of, field=name, value=value, expected=expected
+        )
     return value
 
 
@@ -64,10 +58,10 @@ class InstanceType:
     """What it has of them."""
 
     def __post_init__(self) -> None:
-        require(bool(self.name), self, "name", "a name")
-        with naming(self.name):
-            require_positive(self, "cores", "memory_bytes")
-            require_at_least(self, 0, "gpus")
+        errors.require(bool(self.name), self, "name", "a name")
+        with errors.naming(self.name):
+            errors.require_positive(self, "cores", "memory_bytes")
+            errors.require_at_least(self, 0, "gpus")
 
     @property
     def memory_gib(self) -> float:
@@ -89,7 +83,9 @@ class Reserved:
     def __post_init__(self) -> None:
         checked_price(self.price_per_hour, f"reserved_{self.years}y")
         if self.years not in (1, 3):
-            raise InputError("not a term", field="years", value=self.years, expected="1 or 3 years")
+            raise errors.InputError(
+                "not a term", field="years", value=self.years, expected="1 or 3 years"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +103,10 @@ class Transient:
 
     def __post_init__(self) -> None:
         checked_price(self.price_per_hour, "transient")
-        require_share(self, "availability")
+        errors.require_share(self, "availability")
         for name in ("mean_lifetime_hours", "lifetime_cap_hours"):
             hours = getattr(self, name)
-            require(hours is None or hours > 0.0, self, name, "above 0")
+            errors.require(hours is None or hours > 0.0, self, name, "above 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +139,7 @@ class SustainedUse:
 
     def __post_init__(self) -> None:
         shares = bool(self.tiers) and all(0.0 <= tier <= 1.0 for tier in self.tiers)
-        require(shares, self, "tiers", "one share or more, from 0 to 1")
+        errors.require(shares, self, "tiers", "one share or more, from 0 to 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +170,7 @@ class Discount:
     """Options it holds for; empty: all."""
 
     def __post_init__(self) -> None:
-        require(0.0 <= self.share < 1.0, self, "share", "0 to below 1")
+        errors.require(0.0 <= self.share < 1.0, self, "share", "0 to below 1")
 
     def factor(self, instance: InstanceType, option: Option) -> float:
         """Share of a price that remains."""
@@ -198,9 +194,9 @@ class Commitment:
     """Last day; None: for longer than any plan."""
 
     def __post_init__(self) -> None:
-        with naming(self.instance):
-            require_at_least(self, 1, "count")
-            require_at_least(self, 0, "price_per_hour")
+        with errors.naming(self.instance):
+            errors.require_at_least(self, 1, "count")
+            errors.require_at_least(self, 0, "price_per_hour")
 
 
 @dataclass(frozen=True)
@@ -232,12 +228,12 @@ class PriceCatalogue:
 
     def __post_init__(self) -> None:
         if not self.offers:
-            raise InputError("no prices", source=self.name, expected="at least one offer")
+            raise errors.InputError("no prices", source=self.name, expected="at least one offer")
         seen: set[tuple[str, str]] = set()
         for offer in self.offers:
             key = (offer.instance.name, offer.instance.region)
             if key in seen:
-                raise InputError(
+                raise errors.InputError(
                     "an instance type is there twice in one region",
                     source=self.name,
                     field="instance_type, region",
@@ -248,14 +244,14 @@ class PriceCatalogue:
         names = {offer.instance.name for offer in self.offers}
         for commitment in self.commitments:
             if commitment.instance not in names:
-                raise UnknownNameError("instance type", commitment.instance, names)
+                raise errors.UnknownNameError("instance type", commitment.instance, names)
 
     def find(self, name: str, region: str | None = None) -> Offer:
         """The offer of an instance type; of the first region if none is named."""
         for offer in self.offers:
             if offer.instance.name == name and region in (None, offer.instance.region):
                 return offer
-        raise UnknownNameError(
+        raise errors.UnknownNameError(
             "instance type", name, {offer.instance.name for offer in self.in_region(region)}
         )
 
@@ -263,7 +259,7 @@ class PriceCatalogue:
         """The offers of a region, or all."""
         regions = {offer.instance.region for offer in self.offers}
         if region is not None and region not in regions:
-            raise UnknownNameError("region", region, regions)
+            raise errors.UnknownNameError("region", region, regions)
         return (o for o in self.offers if region in (None, o.instance.region))
 
     def only(self, instances: str = "*", region: str | None = None) -> PriceCatalogue:
@@ -281,7 +277,7 @@ class PriceCatalogue:
         )
         if not offers:
             names = {offer.instance.name for offer in candidates}
-            raise UnknownNameError("instance type", instances, names)
+            raise errors.UnknownNameError("instance type", instances, names)
         kept = {offer.instance.name for offer in offers}
         commitments = tuple(c for c in self.commitments if c.instance in kept)
         return replace(self, offers=offers, commitments=commitments)

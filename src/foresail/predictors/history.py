@@ -21,21 +21,9 @@ from foresail.model.distribution import Distribution, Floats
 from foresail.model.errors import UnknownNameError, require, require_at_least
 from foresail.model.job import Job
 from foresail.model.registry import register
-from foresail.predictors.kernels import experience, experts
+from foresail.predictors.kernels import experience, experts, history_table
 from foresail.predictors.kernels.experts import REMOVED, cut_histogram
 from foresail.predictors.kernels.history_merging import absorb
-from foresail.predictors.kernels.history_table import (
-    AT_FEATURES,
-    AT_ROWS,
-    ATTRIBUTES,
-    CODE,
-    EVICTIONS,
-    FEATURE_COLUMNS,
-    MOST_ATTRIBUTES,
-    ROW_COLUMNS,
-    USED,
-    table_model,
-)
 from foresail.predictors.kernels.request import ignore
 from foresail.predictors.stepped import Layout, SteppedPredictor
 
@@ -80,14 +68,15 @@ class HistoryParameters:
     """Of how many feature-values to keep a history; the one longest unused is forgotten."""
 
     def __post_init__(self) -> None:
+        most = history_table.MOST_ATTRIBUTES
         for feature in self.features:
             names = feature.split("+")
-            sound = all(names) and len(set(names)) == len(names) <= MOST_ATTRIBUTES
+            sound = all(names) and len(set(names)) == len(names) <= most
             require(
                 sound and feature != ALL_JOBS,
                 self,
                 "features",
-                f"one to {MOST_ATTRIBUTES} different attributes joined by +, such as user+cpus",
+                f"one to {most} different attributes joined by +, such as user+cpus",
             )
         different = len(set(self.features)) == len(self.features)
         require(different, self, "features", "different ones")
@@ -157,11 +146,13 @@ class HistoryPredictor(SteppedPredictor):
         """
         for name in self._layout.features:
             if name not in features:
-                raise UnknownNameError("attribute of jobs", name, {*ATTRIBUTES, *features})
+                raise UnknownNameError(
+                    "attribute of jobs", name, {*history_table.ATTRIBUTES, *features}
+                )
         steps, state = super().compiled(specs, features)
         places = {name: SPEC_COLUMNS + place for place, name in enumerate(features)}
         rows = _feature_rows(self.feature_names[:-1], places)
-        begin = int(state.model[AT_FEATURES])
+        begin = int(state.model[history_table.AT_FEATURES])
         state.model[begin : begin + rows.size] = rows.ravel()
         return steps, state
 
@@ -184,16 +175,16 @@ class HistoryPredictor(SteppedPredictor):
     def memory(self) -> HistoryMemory:
         """Return the content of the state, and how much memory that takes."""
         model = self._state.model
-        used = int(model[USED])
+        used = int(model[history_table.USED])
         rows = self.rows()
         counts = np.bincount(rows[:, 0].astype(int), minlength=len(self.feature_names))
-        row_bytes = int(model[ROW_COLUMNS]) * _NUMBER_BYTES
+        row_bytes = int(model[history_table.ROW_COLUMNS]) * _NUMBER_BYTES
         return HistoryMemory(
             learned=int(model[experts.LEARNED]),
             feature_values=dict(zip(self.feature_names, counts.tolist(), strict=True)),
             row_bytes=row_bytes,
             used_bytes=row_bytes * used,
-            evictions=int(model[EVICTIONS]),
+            evictions=int(model[history_table.EVICTIONS]),
             alarms=int(rows[:, experience.ALARMS].sum()),
         )
 
@@ -216,7 +207,9 @@ class HistoryPredictor(SteppedPredictor):
 
     def _model_used(self) -> int:
         model = self._state.model
-        return int(model[AT_ROWS]) + int(model[USED]) * int(model[ROW_COLUMNS])
+        return int(model[history_table.AT_ROWS]) + int(model[history_table.USED]) * int(
+            model[history_table.ROW_COLUMNS]
+        )
 
     def absorb(self, other: HistoryPredictor) -> None:
         """Learn all that another one with the same parameters has learned, but not jobs in flight.
@@ -248,8 +241,8 @@ class Jvu(HistoryPredictor):
 
 def table_rows(model: Floats) -> Floats:
     """A view of the rows in use of a history's model, shape (rows, columns)."""
-    begin, width = int(model[AT_ROWS]), int(model[ROW_COLUMNS])
-    return model[begin : begin + int(model[USED]) * width].reshape(-1, width)
+    begin, width = int(model[history_table.AT_ROWS]), int(model[history_table.ROW_COLUMNS])
+    return model[begin : begin + int(model[history_table.USED]) * width].reshape(-1, width)
 
 
 def alarm_level(false_alarm_jobs: float | None) -> float:
@@ -274,7 +267,7 @@ def alarm_level(false_alarm_jobs: float | None) -> float:
 def _source_columns(features: Sequence[str]) -> tuple[str, ...]:
     """The attributes that only some sources have, in order of appearance."""
     names = dict.fromkeys(name for feature in features for name in feature.split("+"))
-    return tuple(name for name in names if name not in ATTRIBUTES)
+    return tuple(name for name in names if name not in history_table.ATTRIBUTES)
 
 
 def _feature_rows(features: Sequence[str], places: Mapping[str, int]) -> Floats:
@@ -282,12 +275,16 @@ def _feature_rows(features: Sequence[str], places: Mapping[str, int]) -> Floats:
 
     ``places`` are the columns of attributes that only some sources have.
     """
-    rows = np.zeros((len(features) + 1, FEATURE_COLUMNS))
+    rows = np.zeros((len(features) + 1, history_table.FEATURE_COLUMNS))
     for row, feature in zip(rows, features, strict=False):
         names = feature.split("+")
         row[0] = len(names)
         for i, name in enumerate(names):
-            how, column = ATTRIBUTES[name] if name in ATTRIBUTES else (CODE, places[name])
+            how, column = (
+                history_table.ATTRIBUTES[name]
+                if name in history_table.ATTRIBUTES
+                else (history_table.CODE, places[name])
+            )
             row[1 + 2 * i] = how
             row[2 + 2 * i] = column
     return rows
@@ -297,7 +294,7 @@ def _model(parameters: HistoryParameters, sources: Sequence[str]) -> tuple[Float
     """The model's beginning and its whole length."""
     places = {name: SPEC_COLUMNS + place for place, name in enumerate(sources)}
     width = experience.row_columns(parameters.bins, _MEDIAN_OF)
-    model, size = table_model(
+    model, size = history_table.table_model(
         experts.HEAD_COLUMNS,
         _feature_rows(parameters.features, places),
         parameters.feature_values,

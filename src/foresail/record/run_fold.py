@@ -18,20 +18,8 @@ from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.protocols import Predictor, Scheduler
 from foresail.model.view import PendingJob, Rejection, Reservation
+from foresail.record import beliefs as learned
 from foresail.record import records as logged
-from foresail.record.beliefs import (
-    Asked,
-    AskedAgain,
-    JobWithdrawn,
-    NotBegun,
-    Observed,
-    ObservedPart,
-    PredictorCall,
-    Started,
-    belief_of,
-    is_alike,
-    teach,
-)
 from foresail.record.job_life import ImpossibleTransition, JobHistory, JobState, Withdrawn
 from foresail.record.plans import PlanFold
 from foresail.record.state import State
@@ -129,7 +117,7 @@ class RunFold:
         self.memory: Mapping[str, Any] | None = None
         self.remembered_on = cluster
         self._plan = PlanFold()
-        self._calls: dict[tuple[object, ...], PredictorCall] = {}
+        self._calls: dict[tuple[object, ...], learned.PredictorCall] = {}
         self._recalled = self._changes = 0
         compared = self._compares_with
         reference = None if compared is None else compared.reference(cluster)
@@ -167,7 +155,7 @@ class RunFold:
         return self._state.reference is not None
 
     @property
-    def predictor_calls(self) -> Sequence[PredictorCall]:
+    def predictor_calls(self) -> Sequence[learned.PredictorCall]:
         """The calls of the predictor that matter, in order.
 
         Of those that made a belief anew, which teach nothing, the last of each job that waits or
@@ -182,12 +170,12 @@ class RunFold:
         another version, or one that knows other earlier runs, may believe something else.
         """
         state = self.state
-        for job_id, beliefs in teach(predictor, self.predictor_calls).items():
+        for job_id, beliefs in learned.teach(predictor, self.predictor_calls).items():
             if state.stage_of(job_id) in _LIVING:
                 first, latest = state.submitted_job(job_id).prediction, state.belief(job_id)
                 unchanged = beliefs.latest is beliefs.first and latest is first
-                if is_alike(beliefs.first, first) and (
-                    unchanged or is_alike(beliefs.latest, latest)
+                if learned.is_alike(beliefs.first, first) and (
+                    unchanged or learned.is_alike(beliefs.latest, latest)
                 ):
                     state.believe_again(job_id, beliefs.first, beliefs.latest)
 
@@ -195,9 +183,11 @@ class RunFold:
         """Report ended parts, and restarts, to a fresh scheduler that observes these."""
         for call in self.predictor_calls:
             match call:
-                case ObservedPart(job=job, outcome=outcome):
+                case learned.ObservedPart(job=job, outcome=outcome):
                     scheduler.part_ended(job, outcome)
-                case Observed(job=job, outcome=outcome) if outcome.ended_because in events.REQUEUED:
+                case learned.Observed(job=job, outcome=outcome) if (
+                    outcome.ended_because in events.REQUEUED
+                ):
                     scheduler.requeued(job, outcome)
 
     @property
@@ -278,7 +268,7 @@ class RunFold:
         match event:
             case events.Submitted(job=job):
                 self._awaited.append(event)
-                self._calls["asked", job.job_id] = Asked(job, now)
+                self._calls["asked", job.job_id] = learned.Asked(job, now)
             case events.JobChanged(job_id=job_id):
                 is_new = any(each.job.job_id == job_id for each in self._awaited)
                 if is_new or self._state.stage_of(job_id) in _LIVING:
@@ -290,7 +280,7 @@ class RunFold:
                 running = self._state.begin(event, now)
                 if not was_running and self._state.begins_its_job(running):
                     key = ("started", running.unit, running.attempt)
-                    self._calls[key] = Started(running.job, event.start_seconds)
+                    self._calls[key] = learned.Started(running.job, event.start_seconds)
             case events.NotStarted(job_id=job_id):
                 job = self._state.submitted_job(job_id).job
                 withdrawn = self._state.unstart(event, now)
@@ -298,15 +288,15 @@ class RunFold:
                     self._withdraw_job(job, now)
                 elif self._state.nothing_begun(job_id):
                     self._calls.pop(("asked again", job_id), None)
-                    self._calls["not begun", events.unit_of(event), event.attempt] = NotBegun(
-                        job, now
+                    self._calls["not begun", events.unit_of(event), event.attempt] = (
+                        learned.NotBegun(job, now)
                     )
                 self._withdraw(withdrawn, now)
             case events.Cancelled(job_id=job_id, by=by):
                 self._cancel(job_id, now, by)
             case events.HistoryOutcome(job=job, outcome=outcome):
                 self._recalled += 1
-                self._calls["recalled", self._recalled] = Observed(job, outcome)
+                self._calls["recalled", self._recalled] = learned.Observed(job, outcome)
                 self.history.earlier.append((job, outcome))
             case _:
                 self._state.apply(event, now)
@@ -322,7 +312,7 @@ class RunFold:
 
     def _withdraw_job(self, job: Job, now: float) -> None:
         self._calls.pop(("asked again", job.job_id), None)
-        self._calls["withdrawn", job.job_id] = JobWithdrawn(job, now)
+        self._calls["withdrawn", job.job_id] = learned.JobWithdrawn(job, now)
 
     def _end(self, outcome: events.Outcome, now: float) -> None:
         end = self._state.end(outcome, now)
@@ -330,17 +320,17 @@ class RunFold:
         job, key = end.running.job, ("ended", end.running.unit, end.running.attempt)
         if end.parts is None:
             self._calls.pop(("asked again", job.job_id), None)
-            self._calls[key] = Observed(job, end.outcome)
+            self._calls[key] = learned.Observed(job, end.outcome)
             self.learned_of.add(job.user)
             return
-        self._calls[key] = ObservedPart(job, end.outcome)
+        self._calls[key] = learned.ObservedPart(job, end.outcome)
         if end.whole is not None:
-            self._calls["ended", job.job_id] = Observed(job, end.whole)
+            self._calls["ended", job.job_id] = learned.Observed(job, end.whole)
             self.learned_of.add(job.user)
 
     def _believe(self, record: logged.Predicted) -> None:
         """The first belief makes a submitted job one that waits; the latest one replaces it."""
-        job_id, state, belief = record.job_id, self._state, belief_of(record)
+        job_id, state, belief = record.job_id, self._state, learned.belief_of(record)
         if self._awaited and self._awaited[0].job.job_id == job_id:
             event = self._awaited.popleft()
             known = PendingJob(event.job, state.submissions, belief, record.planned_seconds)
@@ -354,7 +344,7 @@ class RunFold:
             state.believe_again(job_id, first.prediction, belief)
             key = ("asked again", job_id)
             self._calls.pop(key, None)
-            self._calls[key] = AskedAgain(first.job, record.time)
+            self._calls[key] = learned.AskedAgain(first.job, record.time)
 
     def _change(self, known: PendingJob, now: float) -> None:
         job_id = known.job.job_id
@@ -363,10 +353,10 @@ class RunFold:
         units = self._state.change(replace(known, job=job), now)
         self._changes += 1
         self._calls.pop(("asked again", job_id), None)
-        self._calls["changed from", self._changes] = JobWithdrawn(before, now)
-        self._calls["changed to", self._changes] = Asked(job, now)
+        self._calls["changed from", self._changes] = learned.JobWithdrawn(before, now)
+        self._calls["changed to", self._changes] = learned.Asked(job, now)
         if units:
-            self._calls["changed, and runs", self._changes] = Started(job, now)
+            self._calls["changed, and runs", self._changes] = learned.Started(job, now)
 
     def _arrive(self) -> None:
         """Let the job wait whose belief was the last record, and maybe its reservation."""
@@ -389,7 +379,7 @@ class RunFold:
                 running = state.start(events.unit_of(instruction), placement, now)
                 if state.begins_its_job(running):
                     key = ("started", running.unit, running.attempt)
-                    self._calls[key] = Started(running.job, now)
+                    self._calls[key] = learned.Started(running.job, now)
             case Withdraw(job_id=job_id, because=because):
                 if state.stage_of(job_id) is JobState.PENDING:  # not with what it depends on
                     self._cancel(job_id, now)

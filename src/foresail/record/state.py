@@ -24,19 +24,7 @@ from foresail.model.job import DependencyKind, Job
 from foresail.model.protocols import ReferenceSchedule
 from foresail.model.view import Due, PendingJob, RunningJob
 from foresail.model.words import by_whom
-from foresail.record.job_life import (
-    TRANSITIONS,
-    AttemptEnd,
-    Dependencies,
-    Eligibility,
-    EndedAttempt,
-    EndedJob,
-    ImpossibleTransition,
-    JobHistory,
-    JobState,
-    PartsOfJob,
-    Withdrawn,
-)
+from foresail.record import job_life
 
 _PENDING: Final = ("startable_roster", "waiting_for_roster", "too_wide_roster", "held_roster")
 _COPIED: Final = (
@@ -85,7 +73,7 @@ class State:
         *,
         starts_tasks: bool = False,
         reference: ReferenceSchedule | None = None,
-        history: JobHistory | None = None,
+        history: job_life.JobHistory | None = None,
     ) -> None:
         self.cluster = cluster
         self.starts_tasks = starts_tasks
@@ -113,11 +101,11 @@ class State:
         self.wakes: dict[events.Unit, float] = {}
         self.ticks: dict[str, float] = {}
         self.clock: events.ClockRead | None = None
-        self.ended: dict[str, EndedJob] = {}
+        self.ended: dict[str, job_life.EndedJob] = {}
         self._living: dict[str, PendingJob] = {}
-        self._in_parts: dict[str, PartsOfJob] = {}
-        self._dependencies = Dependencies(self.ended)
-        self._eligibility = Eligibility()
+        self._in_parts: dict[str, job_life.PartsOfJob] = {}
+        self._dependencies = job_life.Dependencies(self.ended)
+        self._eligibility = job_life.Eligibility()
         self.next_begin_seconds = math.inf
         self.submissions = 0
         self._starts = 0
@@ -160,14 +148,14 @@ class State:
         self.held_back = self.held_roster.by_id
         self.running = self.running_roster.by_id
 
-    def stage_of(self, job_id: str) -> JobState:
+    def stage_of(self, job_id: str) -> job_life.JobState:
         """Return where the job is in its life."""
         if job_id in self.running:
-            return JobState.RUNNING
+            return job_life.JobState.RUNNING
         if job_id in self._living:
             runs = job_id in self._in_parts and self._in_parts[job_id].running
-            return JobState.RUNNING if runs else JobState.PENDING
-        return JobState.ENDED if job_id in self.ended else JobState.ABSENT
+            return job_life.JobState.RUNNING if runs else job_life.JobState.PENDING
+        return job_life.JobState.ENDED if job_id in self.ended else job_life.JobState.ABSENT
 
     def submitted_job(self, job_id: str) -> PendingJob:
         """A pending or running job as it was submitted, with its prediction.
@@ -180,7 +168,7 @@ class State:
         """Return how many attempts of a whole job that waits have begun."""
         return self._requeued.get(job_id, 0)
 
-    def parts_of(self, job_id: str) -> PartsOfJob | None:
+    def parts_of(self, job_id: str) -> job_life.PartsOfJob | None:
         """Return the parts of a living job that starts in parts; None if it does not."""
         return self._in_parts.get(job_id)
 
@@ -249,7 +237,7 @@ class State:
 
     def _has_begun(self, job_id: str) -> bool:
         """Return whether a living job runs, or did before it was requeued."""
-        return self.stage_of(job_id) is JobState.RUNNING or job_id in self._requeued
+        return self.stage_of(job_id) is job_life.JobState.RUNNING or job_id in self._requeued
 
     def why_held_back(self, job_id: str) -> tuple[float | None, int]:
         """Return when a job kept back without a hold may begin; else how many run at once."""
@@ -280,13 +268,13 @@ class State:
         self.next_begin_seconds = self._eligibility.next_seconds
         return len(self.startable) > before
 
-    def submit(self, pending: PendingJob, now: float) -> list[Withdrawn]:
+    def submit(self, pending: PendingJob, now: float) -> list[job_life.Withdrawn]:
         """Absent to pending; returns the job itself if what it waits for cannot happen any more."""
         job = pending.job
         if job.job_id in self._living or job.job_id in self.ended:
             raise self._impossible(job.job_id, "submit", now)
         if self.starts_tasks and job.starts_in_parts:
-            parts = self._in_parts[job.job_id] = PartsOfJob(job)
+            parts = self._in_parts[job.job_id] = job_life.PartsOfJob(job)
             pending = replaced(pending, startable=parts.startable)
         self.submissions += 1
         self._living[job.job_id] = pending
@@ -367,8 +355,8 @@ class State:
         if job_id not in self._living:
             if job_id in self.ended:
                 return None
-            there, story = JobState.PENDING, self._story(job_id)
-            raise ImpossibleTransition(job_id, now, JobState.ABSENT, there, story)
+            there, story = job_life.JobState.PENDING, self._story(job_id)
+            raise job_life.ImpossibleTransition(job_id, now, job_life.JobState.ABSENT, there, story)
         before = self._living[job_id].job
         same: tuple[str, ...] = ("submit_seconds", "user", "after", "conditions")
         if job_id in self.running or job_id in self._in_parts:
@@ -552,7 +540,7 @@ class State:
         """Note that what runs is being stopped; it holds its resources until it has."""
         self.stopping.add(unit)
 
-    def end(self, outcome: events.Outcome, now: float) -> AttemptEnd:
+    def end(self, outcome: events.Outcome, now: float) -> job_life.AttemptEnd:
         """Running to ended, or back to its place in the queue, where the attempt goes back.
 
         Of a part, what waited for it may start. Its job has ended with its last part, or with the
@@ -567,17 +555,19 @@ class State:
         living = self._living[outcome.job_id]
         self._release(unit)
         if self.history is not None:
-            self.history.past.append(EndedAttempt(running, outcome, living.planned_seconds))
+            self.history.past.append(
+                job_life.EndedAttempt(running, outcome, living.planned_seconds)
+            )
         if outcome.slowdown != running.slowdown:
             outcome = replaced(outcome, slowdown=running.slowdown)
         if isinstance(unit, events.Part):
             return self._end_part(unit, running, outcome, now)
         if because in events.REQUEUED:
             self._requeue(living, now)
-            return AttemptEnd(running, outcome)
+            return job_life.AttemptEnd(running, outcome)
         if self.history is not None:
             self.history.ended[unit] = self.history.past[-1].outcome
-        return AttemptEnd(running, outcome, self._finish(unit, because, now))
+        return job_life.AttemptEnd(running, outcome, self._finish(unit, because, now))
 
     def _requeue(self, living: PendingJob, now: float) -> None:
         job_id = living.job.job_id
@@ -593,20 +583,20 @@ class State:
 
     def _end_part(
         self, part: events.Part, running: RunningJob, outcome: events.Outcome, now: float
-    ) -> AttemptEnd:
+    ) -> job_life.AttemptEnd:
         parts = self._in_parts[part.job_id]
         parts.end(part, outcome.ended_because)
         self._show(parts)
         because = parts.ended_because
         if because is None:
-            return AttemptEnd(running, outcome, (), parts)
+            return job_life.AttemptEnd(running, outcome, (), parts)
         whole = parts.outcome(outcome)
         if self.history is not None:
             self.history.ended[part.job_id] = whole
         withdrawn = self._finish(part.job_id, because, now)
-        return AttemptEnd(running, outcome, withdrawn, parts, whole)
+        return job_life.AttemptEnd(running, outcome, withdrawn, parts, whole)
 
-    def unstart(self, event: events.NotStarted, now: float) -> list[Withdrawn]:
+    def unstart(self, event: events.NotStarted, now: float) -> list[job_life.Withdrawn]:
         """Running back to pending: a start was not carried out, and so nothing has happened.
 
         The job keeps its place and may not start before its time; one that was cancelled meanwhile
@@ -650,21 +640,21 @@ class State:
         self._eligibility.put_off(event.job_id, now + event.again_after_seconds)
         self.next_begin_seconds = self._eligibility.next_seconds
 
-    def cancel(self, job_id: str, now: float, by: str = "") -> list[Withdrawn]:
+    def cancel(self, job_id: str, now: float, by: str = "") -> list[job_life.Withdrawn]:
         """Pending to ended, by a user; returns the jobs that will never run because of it.
 
         A job that runs is among ``cancelled`` until it has ended, and starts no more; one that has
         ended stays as it is.
         """
         match self.stage_of(job_id):
-            case JobState.ABSENT:
+            case job_life.JobState.ABSENT:
                 raise self._impossible(job_id, "cancel", now)
-            case JobState.PENDING:
+            case job_life.JobState.PENDING:
                 user = self._living[job_id].job.user
                 self.note_withdrawn(job_id, f"cancelled {by_whom(by, user)}")
                 self._leave(job_id)
                 return self._finish(job_id, events.EndedBecause.CANCELLED, now)
-            case JobState.RUNNING:
+            case job_life.JobState.RUNNING:
                 self.cancelled[job_id] = by
                 self._leave(job_id)
                 if job_id in self._in_parts:
@@ -823,7 +813,7 @@ class State:
             return all(self.free.could_hold(each) for each in parts.smallest())
         return self.free.could_hold(pending.job)
 
-    def _show(self, parts: PartsOfJob) -> None:
+    def _show(self, parts: job_life.PartsOfJob) -> None:
         """Let a job wait for what of it may start now, or no more."""
         job_id, startable = parts.job.job_id, parts.startable
         for roster in (self.startable_roster, self.too_wide_roster, self.held_roster):
@@ -904,7 +894,9 @@ class State:
         pending = self._living[job_id]
         self._eligibility.leaves(pending.job, pending.arrival)
 
-    def _finish(self, job_id: str, because: events.EndedBecause, now: float) -> list[Withdrawn]:
+    def _finish(
+        self, job_id: str, because: events.EndedBecause, now: float
+    ) -> list[job_life.Withdrawn]:
         pending = self._living.pop(job_id)
         job = pending.job
         if self.reference is not None:
@@ -914,8 +906,8 @@ class State:
         self.held.pop(job_id, None)
         self.ticks.pop(job_id, None)
         self.cancelled.pop(job_id, None)
-        self.ended[job_id] = EndedJob(now, because)
-        withdrawn: list[Withdrawn] = []
+        self.ended[job_id] = job_life.EndedJob(now, because)
+        withdrawn: list[job_life.Withdrawn] = []
         for dependent in self._dependencies.dependents.pop(job_id, ()):
             if dependent in self.waiting_for:
                 withdrawn += self._settle_dependent(dependent, now)
@@ -929,7 +921,7 @@ class State:
             withdrawn += self._settle_dependent(namesake, now)
         return withdrawn
 
-    def _settle_dependent(self, job_id: str, now: float) -> list[Withdrawn]:
+    def _settle_dependent(self, job_id: str, now: float) -> list[job_life.Withdrawn]:
         """Let a waiting job through, withdraw it, or leave it, as its predecessors have ended."""
         pending = self.waiting_for[job_id]
         unmet = self.unmet(pending.job)
@@ -939,13 +931,17 @@ class State:
             return []
         if (never := self._dependencies.never_met(pending.job)) is not None:
             self._leave(job_id)
-            withdrawn = Withdrawn(pending.job, never, self.ended[never].ended_because)
+            withdrawn = job_life.Withdrawn(pending.job, never, self.ended[never].ended_because)
             return [withdrawn, *self._finish(job_id, events.EndedBecause.CANCELLED, now)]
         return []
 
-    def _impossible(self, job_id: str, transition: str, now: float) -> ImpossibleTransition:
-        target = TRANSITIONS[transition][1]
-        return ImpossibleTransition(job_id, now, self.stage_of(job_id), target, self._story(job_id))
+    def _impossible(
+        self, job_id: str, transition: str, now: float
+    ) -> job_life.ImpossibleTransition:
+        target = job_life.TRANSITIONS[transition][1]
+        return job_life.ImpossibleTransition(
+            job_id, now, self.stage_of(job_id), target, self._story(job_id)
+        )
 
     def _story(self, job_id: str) -> str:
         if job_id in self.running:
@@ -954,7 +950,7 @@ class State:
                 f"was submitted at {running.job.submit_seconds:g} s and has run since "
                 f"{running.start_seconds:g} s"
             )
-        if self.stage_of(job_id) is JobState.RUNNING:
+        if self.stage_of(job_id) is job_life.JobState.RUNNING:
             submitted = self._living[job_id].job.submit_seconds
             return f"was submitted at {submitted:g} s and runs in part"
         if job_id in self._living:

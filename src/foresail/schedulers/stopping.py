@@ -8,15 +8,7 @@ from functools import cached_property, lru_cache, partial
 from operator import attrgetter
 from typing import Final, Literal
 
-from foresail.model.decision import (
-    Decision,
-    Placement,
-    PlannedStart,
-    Preempt,
-    Reason,
-    ReasonCode,
-    Start,
-)
+from foresail.model import decision as decisions
 from foresail.model.errors import require_positive
 from foresail.model.job import Job
 from foresail.model.protocols import Scheduler
@@ -28,18 +20,21 @@ from foresail.schedulers._reserving import CapacityAdmission, ReservingScheduler
 _ROUNDING: Final = 1e-9
 
 
-def start(job: Job, room: FreeRoom, starts: list[Start]) -> bool:
+def start(job: Job, room: FreeRoom, starts: list[decisions.Start]) -> bool:
     """Add the job to those that start, if it fits; whether it does."""
     placement = room.placement(job)
     if placement is None:
         return False
     room.take(job, placement)
-    starts.append(Start(job.job_id, placement))
+    starts.append(decisions.Start(job.job_id, placement))
     return True
 
 
 def start_in_order(
-    jobs: Iterable[Job], room: FreeRoom, starts: list[Start], reasons: dict[str, Reason]
+    jobs: Iterable[Job],
+    room: FreeRoom,
+    starts: list[decisions.Start],
+    reasons: dict[str, decisions.Reason],
 ) -> Iterator[Job]:
     """Start what fits of the jobs, one after the other; those that do not, with why they wait.
 
@@ -73,7 +68,7 @@ class _Stopping:
             room.add(each.job, each.placement)
         return room
 
-    def make_room(self, job: Job, room: FreeRoom) -> list[Preempt]:
+    def make_room(self, job: Job, room: FreeRoom) -> list[decisions.Preempt]:
         """Stop the youngest until the job would fit; none if it never would.
 
         They hold their nodes until the cluster reports that they have ended, and what the job is to
@@ -91,9 +86,9 @@ class _Stopping:
         room.take(job, placement)
         stopped = self._victims[: -count - 1 : -1]
         del self._victims[-count:]
-        return [Preempt(victim.job.job_id) for victim in stopped]
+        return [decisions.Preempt(victim.job.job_id) for victim in stopped]
 
-    def _fewest(self, job: Job, room: FreeRoom) -> tuple[Placement, int] | None:
+    def _fewest(self, job: Job, room: FreeRoom) -> tuple[decisions.Placement, int] | None:
         """Find where the job fits without the fewest of the youngest, and how many these are.
 
         More and more are left out until it fits, then half of those that may be too many.
@@ -105,7 +100,7 @@ class _Stopping:
         if cpus > _ROUNDING * job.cpus:
             return None
         gone, too_few, enough, more = 0, count - 1, len(victims) + 1, 1
-        found: Placement | None = None
+        found: decisions.Placement | None = None
         while too_few + 1 < enough:
             for each in victims[len(victims) - count : len(victims) - gone]:
                 room.add(each.job, each.placement)
@@ -126,9 +121,9 @@ class _Stopping:
 
 
 @lru_cache(maxsize=4096)
-def no_room(cpus: float, free: float) -> Reason:
+def no_room(cpus: float, free: float) -> decisions.Reason:
     """Return why a job waits that needs more cpus than are free."""
-    return Reason(ReasonCode.NO_ROOM, {"cpus": cpus, "free": free})
+    return decisions.Reason(decisions.ReasonCode.NO_ROOM, {"cpus": cpus, "free": free})
 
 
 @register("scheduler", "priority")
@@ -148,26 +143,26 @@ class Priority(Scheduler):
         del parameters
         self._rooms = Rooms()
 
-    def decide(self, view: ClusterView) -> Decision:
+    def decide(self, view: ClusterView) -> decisions.Decision:
         """Start what fits, in strict order; stop others for jobs with a deadline."""
         room = self._rooms.at(view)
         victims = (each for each in view.running if not _has_deadline(each.job))
         stopping = _Stopping(victims, partial(self._rooms.at, view))
-        starts: list[Start] = []
-        stopped: list[Preempt] = []
-        reasons: dict[str, Reason] = {}
+        starts: list[decisions.Start] = []
+        stopped: list[decisions.Preempt] = []
+        reasons: dict[str, decisions.Reason] = {}
         jobs = sorted((each.job for each in view.pending), key=_has_deadline, reverse=True)
         for job in start_in_order(jobs, room, starts, reasons):
             if _has_deadline(job):
                 stopped += stopping.make_room(job, room)
-        return Decision(tuple(starts), tuple(stopped), reasons=reasons)
+        return decisions.Decision(tuple(starts), tuple(stopped), reasons=reasons)
 
 
 def _has_deadline(job: Job) -> bool:
     return job.deadline_seconds is not None
 
 
-_ANYWHERE: Final = Placement(())
+_ANYWHERE: Final = decisions.Placement(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +196,7 @@ class CapacityStack(ReservingScheduler):
         super().__init__(admission)
         self._rooms = Rooms()
 
-    def decide(self, view: ClusterView) -> Decision:
+    def decide(self, view: ClusterView) -> decisions.Decision:
         """Start jobs with a reservation now, then what fits; stop others for the former.
 
         Reservations that have not begun are the plan; nothing is planned for the others.
@@ -209,25 +204,25 @@ class CapacityStack(ReservingScheduler):
         room = self._rooms.at(view)
         victims = (each for each in view.running if not _is_promised(each.reservation, view.now))
         stopping = _Stopping(victims, partial(self._rooms.at, view))
-        starts: list[Start] = []
-        stopped: list[Preempt] = []
-        reasons: dict[str, Reason] = {}
+        starts: list[decisions.Start] = []
+        stopped: list[decisions.Preempt] = []
+        reasons: dict[str, decisions.Reason] = {}
         promised = [each for each in view.pending if _is_promised(each.reservation, view.now)]
         for job in start_in_order(_anywhere(promised), room, starts, reasons):
             stopped += stopping.make_room(job, room)
-        plan: list[PlannedStart] = []
+        plan: list[decisions.PlannedStart] = []
         for pending in view.pending:
             begin = _begins(pending.reservation, view.now)
             if begin is not None:
                 job_id, numbers = pending.job.job_id, {"cpus": pending.job.cpus, "start": begin}
-                plan.append(PlannedStart(job_id, begin, _ANYWHERE))
-                reasons[job_id] = Reason(ReasonCode.RESERVED, numbers)
+                plan.append(decisions.PlannedStart(job_id, begin, _ANYWHERE))
+                reasons[job_id] = decisions.Reason(decisions.ReasonCode.RESERVED, numbers)
         plan.sort(key=attrgetter("start_seconds"))
         settled = reasons.keys() | {each.job_id for each in starts}
         queue = (each for each in view.pending if each.job.job_id not in settled)
         for _ in start_in_order(_anywhere(queue), room, starts, reasons):
             pass
-        return Decision(tuple(starts), tuple(stopped), tuple(plan), reasons)
+        return decisions.Decision(tuple(starts), tuple(stopped), tuple(plan), reasons)
 
 
 def _is_promised(answer: Reservation | Rejection | None, now: float) -> bool:

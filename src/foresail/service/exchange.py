@@ -33,19 +33,7 @@ from foresail.record.run_fold import RunFold
 from foresail.record.state import State
 from foresail.service.feed import Feed
 from foresail.service.metrics import CycleWatch
-from foresail.service.store.protocol import (
-    Accepted,
-    Command,
-    CommandRequest,
-    KeyedCall,
-    NumberedRequest,
-    Request,
-    Row,
-    StoreUnavailable,
-    Submit,
-    WholeStep,
-    job_row,
-)
+from foresail.service.store import protocol
 from foresail.service.store.sql_store import SqlStore
 
 
@@ -81,9 +69,9 @@ class CommandsById(Mapping[str, CommandJob]):
 
 
 _ONE: Final = (1).to_bytes(8, "little")
-_BY_SOMEBODY: Final[Mapping[Command, Callable[[float, str, str], events.Event]]] = {
-    Command.CANCEL: events.Cancelled,
-    Command.HOLD: events.Held,
+_BY_SOMEBODY: Final[Mapping[protocol.Command, Callable[[float, str, str], events.Event]]] = {
+    protocol.Command.CANCEL: events.Cancelled,
+    protocol.Command.HOLD: events.Held,
 }
 
 
@@ -98,7 +86,7 @@ class Inbox:
         self.taken = 0
         """Number of the last request that was given to the daemon."""
         self._store = store
-        self._arrived: deque[NumberedRequest] = deque()
+        self._arrived: deque[protocol.NumberedRequest] = deque()
         self._last = 0
         self._lock = threading.Lock()
         self._command = DaemonCommand.GO_ON
@@ -110,7 +98,7 @@ class Inbox:
         """Readable when something was put in."""
         return self._descriptor
 
-    def put(self, requests: Iterable[NumberedRequest]) -> None:
+    def put(self, requests: Iterable[protocol.NumberedRequest]) -> None:
         """Pass on requests that are durable."""
         with self._lock:
             self._append(requests)
@@ -165,7 +153,7 @@ class Inbox:
             os.close(self._descriptor)
             self._descriptor = None
 
-    def _append(self, requests: Iterable[NumberedRequest]) -> None:
+    def _append(self, requests: Iterable[protocol.NumberedRequest]) -> None:
         for each in requests:
             self._arrived.append(each)
             self._last = each.number
@@ -180,27 +168,29 @@ class Inbox:
             if numbered.number <= self.taken:  # was read from the store, and put in as well
                 continue
             match numbered.request:
-                case Submit(job, held):
+                case protocol.Submit(job, held):
                     submitted.add(job.job_id)
                     yield events.Submitted(now, by_clock_of_run(job, now).specification(now))
                     if held:
                         yield events.Held(now, job.job_id, numbered.user)
-                case CommandRequest(Command.CANCEL, subject) if subject in submitted:
+                case protocol.CommandRequest(protocol.Command.CANCEL, subject) if (
+                    subject in submitted
+                ):
                     self._arrived.appendleft(numbered)  # a step cancels before it takes jobs
                     self.wake()
                     return
-                case CommandRequest(Command.RELEASE, subject):
+                case protocol.CommandRequest(protocol.Command.RELEASE, subject):
                     yield events.Released(now, subject)
-                case CommandRequest(Command.RESUME, subject):
+                case protocol.CommandRequest(protocol.Command.RESUME, subject):
                     yield events.NodeResumed(now, subject)
-                case CommandRequest(Command.DRAIN, subject, until):
+                case protocol.CommandRequest(protocol.Command.DRAIN, subject, until):
                     yield events.NodeDrained(now, subject, numbered.user, until)
-                case CommandRequest(command, subject):
+                case protocol.CommandRequest(command, subject):
                     yield _BY_SOMEBODY[command](now, subject, numbered.user)
             self.taken = numbered.number
 
 
-Numbered: TypeAlias = Callable[[int], Sequence[Request]]
+Numbered: TypeAlias = Callable[[int], Sequence[protocol.Request]]
 """Makes a call's requests, given the number of the first job among them."""
 
 _MOST_AT_ONCE: Final = 500
@@ -218,7 +208,7 @@ class _Call:
     user: str
     make: Numbered
     client_key: str | None
-    answer: Future[Accepted] = field(default_factory=Future)
+    answer: Future[protocol.Accepted] = field(default_factory=Future)
 
 
 class Acceptance:
@@ -238,7 +228,9 @@ class Acceptance:
         self._thread = threading.Thread(target=self._work, name="acceptance", daemon=True)
         self._thread.start()
 
-    def ask(self, user: str, make: Numbered, client_key: str | None = None) -> Future[Accepted]:
+    def ask(
+        self, user: str, make: Numbered, client_key: str | None = None
+    ) -> Future[protocol.Accepted]:
         """Ask for something; the answer comes once it is durable.
 
         The future fails with ``InputError`` if it cannot be written down, or cannot be made.
@@ -264,7 +256,7 @@ class Acceptance:
 
     def _accept(self, calls: Sequence[_Call]) -> None:
         """Answer calls, each that can be; where no job can be accepted, commands may yet be."""
-        made: list[tuple[_Call, KeyedCall]] = []
+        made: list[tuple[_Call, protocol.KeyedCall]] = []
         try:
             if self._may_have_missed:
                 self._inbox.look_for_more()
@@ -276,7 +268,9 @@ class Acceptance:
                 except Exception as error:  # the caller's, who waits for it
                     call.answer.set_exception(error)
                     continue
-                made.append((call, KeyedCall(call.user, requests, call.client_key, number)))
+                made.append(
+                    (call, protocol.KeyedCall(call.user, requests, call.client_key, number))
+                )
                 number += _jobs_in(requests)
             if number > self._store.next_number():
                 self._set_aside(number - 1)
@@ -300,8 +294,8 @@ class Acceptance:
                 call.answer.set_result(answer)
 
 
-def _jobs_in(requests: Sequence[Request]) -> int:
-    return sum(isinstance(each, Submit) for each in requests)
+def _jobs_in(requests: Sequence[protocol.Request]) -> int:
+    return sum(isinstance(each, protocol.Submit) for each in requests)
 
 
 _LOG: Final = logging.getLogger("foresail.service")
@@ -354,7 +348,7 @@ class StoreLog:
         self._records: list[Record] = []
         self._lines: list[str] = []
         self._changes: dict[str, dict[str, Any]] = {}
-        self._new: dict[str, Row] = {}
+        self._new: dict[str, protocol.Row] = {}
         self._cycles = cycles
         self._begun = 0.0
         self._state: State | None = None
@@ -388,7 +382,7 @@ class StoreLog:
                 self._cycles.take(record, self._state.history)
         subjects = [about(record) for record in self._records]
         new = tuple(self._new.values())
-        step = WholeStep(self._lines, self._inbox.taken, self._changes, subjects, new)
+        step = protocol.WholeStep(self._lines, self._inbox.taken, self._changes, subjects, new)
         self._end += len(self._lines)
         end = self._store.commit_step(step)
         assert end == self._end, "records are written by this log alone"
@@ -408,7 +402,7 @@ class StoreLog:
         The store is closed by who opened it.
         """
         if self._since_snapshot >= SNAPSHOT_EVERY and not self._lines:
-            with suppress(StoreUnavailable):
+            with suppress(protocol.StoreUnavailable):
                 self._store.keep_snapshot(list(self._compaction.lines()), self._store.last_record())
 
     def _note(self, record: Record, state: State, jobs: JobHistory) -> None:
@@ -495,11 +489,13 @@ class StoreLog:
         self._changes.setdefault(job_id, {}).update(values)
 
 
-def _row_of_cluster(job: Job) -> Row:
+def _row_of_cluster(job: Job) -> protocol.Row:
     """Return the row, without a number, of a job that was submitted to the cluster itself."""
     user = (job.user or "").partition("/")[0]
     command = CommandJob(job.job_id, job.job_id, (), "/", user=user).as_cluster_has_it(job)
-    return job_row(Submit(command), 0, user, job.submit_seconds, command.to_json())
+    return protocol.job_row(
+        protocol.Submit(command), 0, user, job.submit_seconds, command.to_json()
+    )
 
 
 def _in_short(placement: Placement) -> str:

@@ -31,17 +31,10 @@ from foresail.record.log_text import forget_shared
 from foresail.scenario.beginning import controller_of, rehearse
 from foresail.scenario.engines import engine_of
 from foresail.scenario.scenario import Scenario
+from foresail.service import configuration as settings
 from foresail.service import metrics, session
 from foresail.service.api.app import application
 from foresail.service.api.callers import Condition, KnownDirectories, LimitsCache, ServiceParts
-from foresail.service.configuration import (
-    FALLBACK_OBSERVING,
-    FALLBACK_POLICY,
-    ServiceConfiguration,
-    fitted,
-    read_configuration,
-    require_usable,
-)
 from foresail.service.connections import (
     Connections,
     Patience,
@@ -93,20 +86,23 @@ class RunningService:
     """
 
     def __init__(
-        self, configuration: ServiceConfiguration, path: Path | None, say: Callable[[str], None]
+        self,
+        configuration: settings.ServiceConfiguration,
+        path: Path | None,
+        say: Callable[[str], None],
     ) -> None:
-        require_usable(configuration)
+        settings.require_usable(configuration)
         plugin: ClusterPlugin = part_of("cluster", configuration.cluster).build()
         self._capabilities = plugin.capabilities
         is_observed = plugin.capabilities.decides_itself
-        self._fallback = FALLBACK_OBSERVING if is_observed else FALLBACK_POLICY
+        self._fallback = settings.FALLBACK_OBSERVING if is_observed else settings.FALLBACK_POLICY
         configuration = self._fitted(configuration)
         engine_of(session.scenario_of_service(configuration))
         self._configuration = configuration
         self._path = path
         self._say = say
         self._folder = session.StateFolder(configuration.state.absolute())
-        self._next: ServiceConfiguration | None = None
+        self._next: settings.ServiceConfiguration | None = None
         self._served = session.ServedAccounts(shared_account=configuration.shared_account)
         self._remarks: tuple[str, ...] = ()
         self._last_pass = self._last_tidy = self._last_tidy_of_all = time.monotonic()
@@ -215,7 +211,7 @@ class RunningService:
 
     def _sessions(self) -> None:
         """One daemon after the other, as long as there is something to go over to."""
-        old: ServiceConfiguration | None = None
+        old: settings.ServiceConfiguration | None = None
         pause = _FIRST_PAUSE_SECONDS
         while True:
             try:
@@ -327,9 +323,9 @@ class RunningService:
         Raises ``ForesailError`` if it cannot be used; all stays as it is.
         """
         if policy is None:
-            policy = self._fitted(read_configuration(self._path)).policy
+            policy = self._fitted(settings.read_configuration(self._path)).policy
         changed = self._configuration.model_copy(update={"policy": policy})
-        require_usable(changed)
+        settings.require_usable(changed)
         changed = self._fitted(changed)
         engine_of(session.scenario_of_service(changed))
         self._next = changed
@@ -337,8 +333,10 @@ class RunningService:
         self._inbox.leave()
         return policy
 
-    def _fitted(self, configuration: ServiceConfiguration) -> ServiceConfiguration:
-        return fitted(configuration, decides_itself=self._capabilities.decides_itself)
+    def _fitted(
+        self, configuration: settings.ServiceConfiguration
+    ) -> settings.ServiceConfiguration:
+        return settings.fitted(configuration, decides_itself=self._capabilities.decides_itself)
 
     def _hang_up(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
         try:

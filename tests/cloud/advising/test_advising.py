@@ -31,8 +31,7 @@ from foresail.cloud.prices import Commitment
 from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.terms import ExponentialRevocation, TransientTerms
 from foresail.cloud.waiting.jobs import TraceJobs
-from foresail.cloud.waiting.learning import first_predicted
-from foresail.cloud.waiting.simulating import Beliefs, simulate
+from foresail.cloud.waiting.simulating import Beliefs, first_predicted, simulate
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.reports.renting.advice_words import rests_on
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table

@@ -10,10 +10,15 @@ from hypothesis import strategies as st
 from foresail.cloud.prices import GIB, InstanceType, Offer, Reserved
 from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.demand import bought_jobs
-from foresail.cloud.purchasing.machines import Amount, machines_for, sizes_of
 from foresail.cloud.purchasing.mix import MixRequest, mix
-from foresail.cloud.purchasing.offline_plan import OfflineSettings
-from foresail.cloud.purchasing.resources import gpu_ratios, resources_of
+from foresail.cloud.purchasing.offline import OfflineSettings
+from foresail.cloud.purchasing.resources import (
+    Amount,
+    gpu_ratios,
+    machines_for,
+    resources_of,
+    sizes_of,
+)
 from foresail.cloud.purchasing.terms import PurchaseTerms, resource_prices
 from foresail.model.errors import InputError
 from foresail.traces.filtering import FilterChoice, apply_filters

@@ -15,10 +15,9 @@ from foresail.cloud.prices import Commitment
 from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.demand import ON_DEMAND, bought_jobs, horizon_slots
 from foresail.cloud.purchasing.forecast import ForecastSettings, reserve_at_risk
-from foresail.cloud.purchasing.machines import Amount, machines_for, sizes_of
 from foresail.cloud.purchasing.mix import MixRequest, mix
-from foresail.cloud.purchasing.offline import plan_offline
-from foresail.cloud.purchasing.offline_plan import OfflineSettings
+from foresail.cloud.purchasing.offline import OfflineSettings, plan_offline
+from foresail.cloud.purchasing.resources import Amount, machines_for, sizes_of
 from foresail.cloud.purchasing.terms import (
     CappedRevocation,
     ExponentialRevocation,

@@ -14,8 +14,14 @@ from foresail.cloud.waiting.kernels.waiting_choice import (
     WAITING,
     WAITING_SECONDS,
 )
-from foresail.cloud.waiting.learning import linear_waits, wait_rows
-from foresail.cloud.waiting.simulating import Beliefs, WaitingPolicy, simulate, waiting_policy
+from foresail.cloud.waiting.simulating import (
+    Beliefs,
+    WaitingPolicy,
+    linear_waits,
+    simulate,
+    wait_rows,
+    waiting_policy,
+)
 from foresail.model.errors import InputError, UnknownNameError
 from foresail_studies.waiting._shared import (
     matthews_correlation,

@@ -8,13 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs
-from foresail.cloud.waiting.learning import (
+from foresail.cloud.waiting.simulating import (
     FEWEST_WAITS,
+    Beliefs,
     first_predicted,
     observed_waits,
+    simulate,
+    waiting_policy,
     waits_over,
 )
-from foresail.cloud.waiting.simulating import Beliefs, simulate, waiting_policy
 
 FAMILY = proportional_family()
 

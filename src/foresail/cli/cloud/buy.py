@@ -76,7 +76,7 @@ def command(
     from foresail.cli.log_options import load_cleaned
     from foresail.cloud.purchasing.forecast import ForecastSettings
     from foresail.cloud.purchasing.mix import MixRequest, advised_machines, advised_use, mix
-    from foresail.cloud.purchasing.offline_plan import OfflineSettings
+    from foresail.cloud.purchasing.offline import OfflineSettings
     from foresail.cloud.purchasing.terms import PROVIDERS
     from foresail.model.errors import UnknownNameError
     from foresail.reports.renting.purchase_page import (

@@ -18,7 +18,7 @@ from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.demand import expected_costs, transient_cost
 from foresail.cloud.purchasing.forecast import ForecastSettings
 from foresail.cloud.purchasing.mix import MixReport, MixRequest, mix
-from foresail.cloud.purchasing.offline_plan import OfflineSettings
+from foresail.cloud.purchasing.offline import OfflineSettings
 from foresail.cloud.purchasing.terms import PurchaseTerms, TransientTerms
 from foresail.cloud.waiting.jobs import TraceJobs, usual_hour_value
 from foresail.cloud.waiting.kernels.waiting_choice import FEATURE_NAMES

@@ -15,14 +15,7 @@ from foresail.cloud.prices import Commitment, InstanceType, Offer, PriceCatalogu
 from foresail.cloud.purchasing.resources import running_commitments
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs, rented_family, rents
 from foresail.cloud.waiting.simulating import QUEUES, Queue, WaitingPolicy, waiting_policy
-from foresail.model.errors import (
-    InputError,
-    UnknownNameError,
-    require,
-    require_at_least,
-    require_each_at_least,
-    require_positive,
-)
+from foresail.model import errors
 from foresail.traces.workload import Workload
 
 _MANY_NODES: Final = 20
@@ -170,7 +163,7 @@ def _mostly_gpus(jobs: TraceJobs, family: Sequence[RentedType]) -> bool:
 def _without_gpus(sold: Sequence[Offer], term_years: int) -> Sequence[Offer]:
     """Plain machines, if any are sold."""
     if not sold:
-        raise InputError(
+        raise errors.InputError(
             f"nothing is reserved for {term_years} years at these prices",
             field="reserved",
             expected="a reserved price, another --term, or --node with --node-price",
@@ -182,7 +175,7 @@ def _with_gpus(sold: Sequence[Offer], term_years: int) -> Sequence[Offer]:
     """Machines with gpus."""
     found = [o for o in sold if o.instance.gpus > 0.0]
     if not found:
-        raise InputError(
+        raise errors.InputError(
             f"most of the work asks for gpus, and nothing with gpus is reserved for {term_years} "
             "years at these prices",
             field="reserved",
@@ -234,7 +227,7 @@ def _node_price(offer: Offer, term_years: int, price: float | None) -> tuple[flo
         return price, "owned"
     term = offer.reserved_for(term_years)
     if term is None:
-        raise InputError(
+        raise errors.InputError(
             f"is not reserved for {term_years} years at these prices",
             field="node",
             value=offer.instance.name,
@@ -330,18 +323,20 @@ class AdviceQuestion:
 
     def __post_init__(self) -> None:
         if self.queue not in QUEUES:
-            raise UnknownNameError("queue", self.queue, QUEUES)
-        require_at_least(self, 0, "owned", "node_price_per_hour", "wait_price_per_hour")
+            raise errors.UnknownNameError("queue", self.queue, QUEUES)
+        errors.require_at_least(self, 0, "owned", "node_price_per_hour", "wait_price_per_hour")
         for name in ("node_price_per_hour", "wait_price_per_hour"):
             if getattr(self, name):
                 checked_price(getattr(self, name), name)
-        require_at_least(self, 0, "most_wait_seconds", "most_cost_per_month", "growth_spread")
-        require_at_least(self, 1, "futures", "workers")
-        require_each_at_least(self, 0, "waiting_seconds", "short_seconds")
-        require_positive(self, "growth")
-        require(self.term_years in (1, 3), self, "term_years", "1 or 3")
+        errors.require_at_least(
+            self, 0, "most_wait_seconds", "most_cost_per_month", "growth_spread"
+        )
+        errors.require_at_least(self, 1, "futures", "workers")
+        errors.require_each_at_least(self, 0, "waiting_seconds", "short_seconds")
+        errors.require_positive(self, "growth")
+        errors.require(self.term_years in (1, 3), self, "term_years", "1 or 3")
         sensible = self.risk is None or 0.0 < self.risk < 1.0
-        require(sensible, self, "risk", "above 0 and below 1")
+        errors.require(sensible, self, "risk", "above 0 and below 1")
 
     @property
     def has_targets(self) -> bool:

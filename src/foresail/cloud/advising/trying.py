@@ -12,18 +12,10 @@ import numpy as np
 from foresail.cloud.advising.question import Market, WaitingRule
 from foresail.cloud.over_time import block_seconds
 from foresail.cloud.purchasing.terms import TransientTerms
+from foresail.cloud.waiting import simulating
 from foresail.cloud.waiting.jobs import TraceJobs, rents
 from foresail.cloud.waiting.kernels.waiting import AFTER_TRIAL, FIXED, TRIED
 from foresail.cloud.waiting.kernels.waiting_choice import WaitModel
-from foresail.cloud.waiting.learning import first_predicted, linear_waits, observed_waits
-from foresail.cloud.waiting.simulating import (
-    Beliefs,
-    Foresight,
-    Simulated,
-    WaitingPolicy,
-    simulate,
-    waiting_policy,
-)
 from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import InputError
 
@@ -235,23 +227,25 @@ def _ran(
     lost: Floats | None,
     *,
     foreseen: bool,
-) -> Simulated:
+) -> simulating.Simulated:
     """The simulation; with learned waits only once they can have been learned."""
     jobs, fixed = demand.jobs, market.fixed(nodes)
 
-    def simulated(beliefs: Beliefs) -> Simulated:
-        return simulate(jobs, fixed, market.family, rule.policy, beliefs, lost_seconds=lost)
+    def simulated(beliefs: simulating.Beliefs) -> simulating.Simulated:
+        return simulating.simulate(
+            jobs, fixed, market.family, rule.policy, beliefs, lost_seconds=lost
+        )
 
     if foreseen:
-        return simulated(Beliefs.true_runtimes(jobs, Foresight()))
-    uninformed = simulated(Beliefs(demand.believed_seconds))
+        return simulated(simulating.Beliefs.true_runtimes(jobs, simulating.Foresight()))
+    uninformed = simulated(simulating.Beliefs(demand.believed_seconds))
     if rule.waits == "unknown":
         return uninformed
     learned = fitted_waits(demand, market, nodes, rule)
     if learned is None:
         return uninformed
-    informed = simulated(Beliefs(demand.believed_seconds, learned))
-    after = np.arange(len(jobs)) >= first_predicted(len(jobs))
+    informed = simulated(simulating.Beliefs(demand.believed_seconds, learned))
+    after = np.arange(len(jobs)) >= simulating.first_predicted(len(jobs))
     return replace(
         informed,
         start_seconds=np.where(after, informed.start_seconds, uninformed.start_seconds),
@@ -267,15 +261,20 @@ def fitted_waits(demand: Demand, market: Market, nodes: int, rule: WaitingRule) 
     ``first_predicted`` on.
     """
     limit = rule.waiting_seconds
-    policy = waiting_policy("all-jobs-wait-threshold", limit, queue=rule.queue)
+    policy = simulating.waiting_policy("all-jobs-wait-threshold", limit, queue=rule.queue)
 
-    def all_wait(many: int, every: int) -> tuple[Simulated, WaitingPolicy]:
-        jobs, beliefs = demand.jobs.among(slice(many)), Beliefs(demand.believed_seconds[:many])
+    def all_wait(many: int, every: int) -> tuple[simulating.Simulated, simulating.WaitingPolicy]:
+        jobs, beliefs = (
+            demand.jobs.among(slice(many)),
+            simulating.Beliefs(demand.believed_seconds[:many]),
+        )
         fixed = market.fixed(nodes)
-        return simulate(jobs, fixed, market.family, policy, beliefs, features_every=every), policy
+        return simulating.simulate(
+            jobs, fixed, market.family, policy, beliefs, features_every=every
+        ), policy
 
-    rows = observed_waits(demand.jobs.submit_seconds, limit, all_wait)
-    return None if rows is None else linear_waits(rows)
+    rows = simulating.observed_waits(demand.jobs.submit_seconds, limit, all_wait)
+    return None if rows is None else simulating.linear_waits(rows)
 
 
 def _trial_costs(demand: Demand, rule: WaitingRule, lost: Floats | None) -> Floats:

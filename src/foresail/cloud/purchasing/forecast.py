@@ -9,15 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from foresail.cloud.purchasing.demand import (
-    HOURS_PER_YEAR,
-    BoughtJobs,
-    PricedDemand,
-    job_prices,
-    priced_demand,
+from foresail.cloud.purchasing import demand as demands
+from foresail.cloud.purchasing.offline import (
+    DEFAULT_SETTINGS,
+    OfflineSettings,
+    reserved_name,
+    total_demand,
 )
-from foresail.cloud.purchasing.offline import total_demand
-from foresail.cloud.purchasing.offline_plan import DEFAULT_SETTINGS, OfflineSettings, reserved_name
 from foresail.cloud.purchasing.resources import HeldCapacity, held_in_year
 from foresail.cloud.purchasing.stacked_demand import level_prices, value_by_slot
 from foresail.cloud.purchasing.terms import PurchaseTerms
@@ -67,7 +65,7 @@ class RiskPlan:
 
 
 def reserve_at_risk(
-    jobs: BoughtJobs,
+    jobs: demands.BoughtJobs,
     units: Floats,
     terms: PurchaseTerms,
     settings: OfflineSettings = DEFAULT_SETTINGS,
@@ -93,15 +91,15 @@ def reserve_at_risk(
     """
     filled = max(1, math.ceil(jobs.span_hours / settings.slot_hours - 1e-9))
     on_demand = float(np.mean(terms.sustained_tiers)) if terms.sustained_tiers else 1.0
-    prices = job_prices(jobs.hours, terms, on_demand)
-    demand = priced_demand(jobs, units, prices, settings.slot_hours, filled, filled)
+    prices = demands.job_prices(jobs.hours, terms, on_demand)
+    demand = demands.priced_demand(jobs, units, prices, settings.slot_hours, filled, filled)
     longest = max((years for years, _ in terms.reserved), default=1)
     weights, growth = _futures(filled, settings.slot_hours, longest, forecast)
     total = total_demand(demand)
     _require_demand(weights @ total, total, settings.slot_hours)
     tallest = _height(total, terms) * float(growth.max())
     unit = settings.level_units or tallest / _LEVELS
-    owned = [held_in_year(held, year, HOURS_PER_YEAR) for year in range(longest)]
+    owned = [held_in_year(held, year, demands.HOURS_PER_YEAR) for year in range(longest)]
     most = max(units for stretches in owned for _, units in stretches)
     worth, covered = _worth(
         demand,
@@ -138,7 +136,7 @@ def _require_demand(drawn: Floats, total: Floats, slot_hours: float) -> None:
 
 
 def _worth(
-    demand: PricedDemand,
+    demand: demands.PricedDemand,
     weights: Floats,
     growth: Floats,
     unit: float,
@@ -188,7 +186,7 @@ def _futures(
     """Share of each slot of the log in a scenario's year, and demand's factor in each year."""
     random = np.random.default_rng(forecast.seed)
     block = max(1, min(filled, round(_BLOCK_HOURS / slot_hours)))
-    draws = math.ceil(HOURS_PER_YEAR / slot_hours / block)
+    draws = math.ceil(demands.HOURS_PER_YEAR / slot_hours / block)
     weights = np.zeros((forecast.scenarios, filled))
     for scenario in range(forecast.scenarios):
         begins = random.integers(filled, size=draws)

@@ -12,26 +12,24 @@ from foresail.cloud.over_time import use_over_time
 from foresail.cloud.prices import Commitment, PriceCatalogue
 from foresail.cloud.purchasing.demand import bought_jobs
 from foresail.cloud.purchasing.forecast import ForecastSettings, RiskPlan, reserve_at_risk
-from foresail.cloud.purchasing.machines import (
-    Amount,
-    ReservedMachines,
-    machines_for,
-    sizes_of,
-    tasks_together,
-)
-from foresail.cloud.purchasing.offline import plan_offline
-from foresail.cloud.purchasing.offline_plan import (
+from foresail.cloud.purchasing.offline import (
     DEFAULT_SETTINGS,
     OfflinePlan,
     OfflineSettings,
+    plan_offline,
     reserved_name,
 )
 from foresail.cloud.purchasing.resources import (
+    Amount,
+    ReservedMachines,
     Resource,
     gpu_ratios,
     hours_left,
+    machines_for,
     resources_of,
     running_commitments,
+    sizes_of,
+    tasks_together,
 )
 from foresail.cloud.purchasing.terms import (
     PurchaseTerms,

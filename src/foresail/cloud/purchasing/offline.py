@@ -1,12 +1,12 @@
-"""The optimistic optimum in hindsight: perfect knowledge and capacity in any amounts (5.2 of 003).
+"""The optimistic optimum in hindsight: any amounts, with perfect knowledge (5.2 of 003); its plan.
 
 Amounts of money are in hours of one unit (core, GiB) on demand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -14,27 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
-from foresail.cloud.purchasing.demand import (
-    HOURS_PER_MONTH,
-    HOURS_PER_YEAR,
-    ON_DEMAND,
-    RENTED,
-    BoughtJobs,
-    PricedDemand,
-    horizon_slots,
-    job_prices,
-    priced_demand,
-)
-from foresail.cloud.purchasing.offline_plan import (
-    COMMITTED,
-    DEFAULT_SETTINGS,
-    SCHEDULED,
-    OfflinePlan,
-    OfflineSettings,
-    UnitCommitment,
-    reserved_name,
-)
-from foresail.cloud.purchasing.resources import HeldCapacity, held_by_slot
+from foresail.cloud.purchasing import demand as demands
+from foresail.cloud.purchasing.resources import Amounts, HeldCapacity, held_by_slot
 from foresail.cloud.purchasing.stacked_demand import (
     choose_windows,
     level_prices,
@@ -43,6 +24,83 @@ from foresail.cloud.purchasing.stacked_demand import (
 )
 from foresail.cloud.purchasing.terms import PurchaseTerms, YearFinder, YearSchedule
 from foresail.model.distribution import Floats, Integers
+from foresail.model.errors import require, require_positive
+
+SCHEDULED: Final = "scheduled-reserved"
+COMMITTED: Final = "committed"
+
+
+def reserved_name(years: int) -> str:
+    """Name of a term in results."""
+    return f"reserved-{years}y"
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineSettings:
+    """Settings of the optimum."""
+
+    slot_hours: float = 1.0
+    """Demand is averaged over slots of this length."""
+    extension: demands.Extension = "repeat"
+    """What to do with a log shorter than the longest term: see ``horizon_slots``."""
+    level_units: float | None = None
+    """Height of a level; None: 1, or more where there would be over 4096 levels."""
+    amounts: Amounts = "any"
+    """What jobs hold: cores, memory and GPUs apart, in ``any`` amounts, as published; or parts
+    ``of-machines`` on sale (see ``resources_of``)."""
+
+    def __post_init__(self) -> None:
+        require(
+            0.0 < self.slot_hours <= demands.HOURS_PER_MONTH, self, "slot_hours", "above 0 to 730"
+        )
+        require_positive(self, "level_units")
+
+
+DEFAULT_SETTINGS: Final = OfflineSettings()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitCommitment:
+    """One commitment."""
+
+    option: str
+    units: float
+    """To what, and to how many units."""
+    start_hours: float
+    hours: float
+    """From when and for how long, some of it perhaps beyond the time planned for."""
+    cost: float
+    """Of all of it."""
+    schedule: YearSchedule | None = None
+    """What a scheduled one holds of its year."""
+
+
+@dataclass(frozen=True, eq=False)
+class OfflinePlan:
+    """The cheapest purchases for one resource."""
+
+    resource: str
+    """``cores``, ``GiB`` or ``GPUs``."""
+    hours: float
+    """Planned for."""
+    demand_hours: float
+    """Unit hours of all jobs: what everything costs on demand."""
+    reservations: Sequence[UnitCommitment]
+    """All commitments to terms and schedules."""
+    over_time: pl.DataFrame
+    """Month, option, and there: unit hours used, unit hours paid but idle, cost."""
+    cost: float
+    """Sum of ``over_time``."""
+    all_reserved_cost: float | None
+    """What reserving the peak, beyond what is held, costs all the time at the cheapest term; None:
+    no term is sold."""
+    cost_if_scaled: Callable[[float], float] = field(repr=False)
+    """Cost if every commitment had been so many times as large: an error of the forecast."""
+
+    def by_option(self, column: str) -> Mapping[str, float]:
+        """Sum of a column of ``over_time`` per option: ``used_hours``, ``idle_hours``, ``cost``."""
+        sums = self.over_time.group_by("option", maintain_order=True).agg(pl.col(column).sum())
+        return dict(zip(sums["option"].to_list(), sums[column].to_list(), strict=True))
 
 
 def unit_cost(used_share: ArrayLike, tiers: tuple[float, ...]) -> Floats:
@@ -88,7 +146,7 @@ Row = tuple[str, Floats, Floats, Floats]
 
 
 def plan_offline(
-    jobs: BoughtJobs,
+    jobs: demands.BoughtJobs,
     units: Floats,
     terms: PurchaseTerms,
     settings: OfflineSettings = DEFAULT_SETTINGS,
@@ -111,18 +169,20 @@ def plan_offline(
     """
     tiers = terms.sustained_tiers
     years = max((length for length, _ in terms.reserved), default=terms.schedule_years)
-    filled, slots = horizon_slots(jobs.span_hours, settings.slot_hours, years, settings.extension)
+    filled, slots = demands.horizon_slots(
+        jobs.span_hours, settings.slot_hours, years, settings.extension
+    )
     owned = held_by_slot(held, slots, settings.slot_hours)
     plans = []
     for price in (1.0, float(np.mean(tiers))) if tiers else (1.0,):
-        prices = job_prices(jobs.hours, terms, price)
-        demand = priced_demand(jobs, units, prices, settings.slot_hours, filled, slots)
+        prices = demands.job_prices(jobs.hours, terms, price)
+        demand = demands.priced_demand(jobs, units, prices, settings.slot_hours, filled, slots)
         planner = Planner(demand, terms, owned, price, jobs.first_hour_of_week)
         plans.append(planner.plan(resource, settings.level_units))
     return min(plans, key=lambda plan: plan.cost)
 
 
-def total_demand(demand: PricedDemand) -> Floats:
+def total_demand(demand: demands.PricedDemand) -> Floats:
     """Units of all jobs together; shape (slots,)."""
     return value_by_slot(demand.stacks, np.zeros(demand.slots), np.ones(demand.price.size))
 
@@ -135,7 +195,7 @@ class Planner:
     compared with ``on_demand_price``: 1, or that of a whole month of sustained use.
     """
 
-    demand: PricedDemand
+    demand: demands.PricedDemand
     terms: PurchaseTerms
     owned: Floats
     on_demand_price: float
@@ -166,8 +226,8 @@ class Planner:
     def _commitments(self, unit: float) -> list[UnitCommitment]:
         """The windows of all levels of this height, with what they hold and cost."""
         hours, reserved = self.demand.slot_hours, self.terms.reserved
-        year = round(HOURS_PER_YEAR / hours)
-        sold = [(round(years * HOURS_PER_YEAR / hours), price) for years, price in reserved]
+        year = round(demands.HOURS_PER_YEAR / hours)
+        sold = [(round(years * demands.HOURS_PER_YEAR / hours), price) for years, price in reserved]
         found = []
         for window in self.windows(sold, unit, year):
             if window.schedule is None:
@@ -231,7 +291,7 @@ class Planner:
         times as much.
         """
         slots, hours = self.demand.slots, self.demand.slot_hours
-        month = (np.arange(slots) * hours / HOURS_PER_MONTH).astype(np.int64)
+        month = (np.arange(slots) * hours / demands.HOURS_PER_MONTH).astype(np.int64)
         held = {COMMITTED: self.owned} if self.owned.any() else {}
         paid = {name: np.zeros(slots) for name in held}
         # The longest terms are used first; within a slot it makes no difference to what is paid.
@@ -276,15 +336,15 @@ class Planner:
             ratio = np.divide(paid, by_month, out=np.zeros(paid.size), where=by_month > 0.0)
             on_demand = on_demand * ratio[month]
         rows: list[Row] = []
-        for code, name in enumerate(RENTED):
+        for code, name in enumerate(demands.RENTED):
             of_kind = (demand.kind == code).astype(np.float64)
-            if code != ON_DEMAND and not of_kind.any():
+            if code != demands.ON_DEMAND and not of_kind.any():
                 continue
             used = value_by_slot(demand.stacks, covered, of_kind) * hours
             own = of_kind * (demand.price - demand.on_demand_share * self.on_demand_price)
             cost = value_by_slot(demand.stacks, covered, own) * hours
             idle = np.zeros(demand.slots)
-            rows.append((name, used, idle, cost + on_demand * (code == ON_DEMAND)))
+            rows.append((name, used, idle, cost + on_demand * (code == demands.ON_DEMAND)))
         return rows
 
 

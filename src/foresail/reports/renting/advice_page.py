@@ -17,7 +17,7 @@ from foresail.cloud.advising.searching import Compared, Sensitivity
 from foresail.cloud.advising.trying import RuleResult
 from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
-from foresail.cloud.purchasing.offline_plan import COMMITTED
+from foresail.cloud.purchasing.offline import COMMITTED
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.curve_figure import Axis, Curve, curve_figure
 from foresail.reports.figure import Figure

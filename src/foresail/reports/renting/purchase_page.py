@@ -13,9 +13,9 @@ import polars as pl
 
 from foresail.cloud.purchasing.demand import HOURS_PER_YEAR
 from foresail.cloud.purchasing.forecast import RiskPlan
-from foresail.cloud.purchasing.machines import ReservedMachines
 from foresail.cloud.purchasing.mix import MixReport
-from foresail.cloud.purchasing.offline_plan import COMMITTED
+from foresail.cloud.purchasing.offline import COMMITTED
+from foresail.cloud.purchasing.resources import ReservedMachines
 from foresail.model.words import count, duration, listed, number, percent, signed
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.renting import page

@@ -11,17 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from foresail.milp.solver import find_solver
+from foresail.model import decision as decisions
 from foresail.model.cluster import Cluster
-from foresail.model.decision import (
-    Decision,
-    PlannedStart,
-    Preempt,
-    Reason,
-    ReasonCode,
-    Start,
-    TickAt,
-    Withdraw,
-)
 from foresail.model.job import Job
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._planning.assigning import Starting, likely_placement, starting
@@ -116,11 +107,11 @@ class PlanAhead(ReservingScheduler):
             return longest_seconds(pending.prediction)
         return pending.prediction.mean()
 
-    def decide(self, view: ClusterView) -> Decision:
+    def decide(self, view: ClusterView) -> decisions.Decision:
         """Start what is to start now, plan other jobs, and stop those that have to make room."""
         if not view.pending:
             self.last = None
-            return Decision()
+            return decisions.Decision()
         began = time.perf_counter()
         require_runtimes(view)
         self._look_at(view)
@@ -227,10 +218,10 @@ class PlanAhead(ReservingScheduler):
 
     def _decision(
         self, view: ClusterView, demands: Demands, begun: Starting, left_out: Sequence[PendingJob]
-    ) -> Decision:
+    ) -> decisions.Decision:
         places, pending, choice = self._places, demands.pending, begun.choice
         starts = [
-            (job, Start(pending[job].job.job_id, placement))
+            (job, decisions.Start(pending[job].job.job_id, placement))
             for job, placement in zip(begun.jobs, begun.found, strict=True)
             if placement is not None
         ]
@@ -238,7 +229,7 @@ class PlanAhead(ReservingScheduler):
         later = [job for job in choice.planned.tolist() if job not in started]
         later.sort(key=lambda job: int(choice.slot[job]))
         plan = tuple(
-            PlannedStart(
+            decisions.PlannedStart(
                 pending[job].job.job_id,
                 view.now + float(choice.slot[job]) * self.parameters.slot_seconds,
                 likely_placement(pending[job].job, demands.spaces[int(choice.group[job])], places),
@@ -250,13 +241,15 @@ class PlanAhead(ReservingScheduler):
         gone = {*started, *hopeless}
         waiting = [each for job, each in enumerate(pending) if job not in gone]
         reasons = self._reasons(view, waiting, begins)
-        return Decision(
+        return decisions.Decision(
             tuple(start for _, start in starts),
-            tuple(Preempt(job_id) for job_id in begun.stopped),
+            tuple(decisions.Preempt(job_id) for job_id in begun.stopped),
             plan,
             reasons if not left_out else reasons | self._reasons_of_others(view, left_out),
             tuple(
-                Withdraw(pending[job].job.job_id, _OVER if pending[job].job.options else _HOPELESS)
+                decisions.Withdraw(
+                    pending[job].job.job_id, _OVER if pending[job].job.options else _HOPELESS
+                )
                 for job in hopeless
             ),
             _ticks([pending[job].job for job in range(len(pending)) if job not in gone], view.now),
@@ -278,33 +271,35 @@ class PlanAhead(ReservingScheduler):
 
     def _reasons(
         self, view: ClusterView, waiting: Sequence[PendingJob], begins: Mapping[str, float]
-    ) -> dict[str, Reason]:
+    ) -> dict[str, decisions.Reason]:
         """Return why jobs wait that were looked at, by id."""
         free = sum(room.cpus for room in view.free.values())
         arrivals = np.sort([each.arrival for each in view.pending])
         ahead = np.searchsorted(arrivals, [each.arrival for each in waiting]).tolist()
-        reasons: dict[str, Reason] = {}
+        reasons: dict[str, decisions.Reason] = {}
         for pending, before in zip(waiting, ahead, strict=True):
             job = pending.job
             if job.job_id in begins:
                 numbers = {"cpus": job.cpus, "start": begins[job.job_id]}
-                reason = Reason(ReasonCode.RESERVED, numbers)
+                reason = decisions.Reason(decisions.ReasonCode.RESERVED, numbers)
             elif not self._places.spaces(job, self.parameters.soft_constraints):
                 reason = self._too_wide(job)
             elif job.cpus > free:
-                reason = Reason(ReasonCode.NO_ROOM, {"cpus": job.cpus, "free": free})
+                reason = decisions.Reason(
+                    decisions.ReasonCode.NO_ROOM, {"cpus": job.cpus, "free": free}
+                )
             else:
-                reason = Reason(ReasonCode.NOT_CHOSEN, {"ahead": float(before)})
+                reason = decisions.Reason(decisions.ReasonCode.NOT_CHOSEN, {"ahead": float(before)})
             reasons[job.job_id] = reason
         return reasons
 
     def _reasons_of_others(
         self, view: ClusterView, left_out: Sequence[PendingJob]
-    ) -> dict[str, Reason]:
+    ) -> dict[str, decisions.Reason]:
         """Return why jobs wait that were not looked at, by id."""
         considered = len(view.pending)
         numbers = {"considered": considered, "waiting": considered + len(left_out)}
-        unseen = Reason(ReasonCode.LEFT_OUT, numbers)
+        unseen = decisions.Reason(decisions.ReasonCode.LEFT_OUT, numbers)
         soft = self.parameters.soft_constraints
         return {
             each.job.job_id: unseen
@@ -313,9 +308,9 @@ class PlanAhead(ReservingScheduler):
             for each in left_out
         }
 
-    def _too_wide(self, job: Job) -> Reason:
+    def _too_wide(self, job: Job) -> decisions.Reason:
         total = self._places.cluster.total.cpus
-        return Reason(ReasonCode.TOO_WIDE, {"cpus": job.cpus, "total": total})
+        return decisions.Reason(decisions.ReasonCode.TOO_WIDE, {"cpus": job.cpus, "total": total})
 
 
 def _named_sets(pending: Iterable[PendingJob]) -> list[tuple[str, ...]]:
@@ -324,12 +319,12 @@ def _named_sets(pending: Iterable[PendingJob]) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(part.nodes for part in parts))
 
 
-def _ticks(jobs: Iterable[Job], now: float) -> tuple[TickAt, ...]:
+def _ticks(jobs: Iterable[Job], now: float) -> tuple[decisions.TickAt, ...]:
     """Ticks to be asked again at: where a waiting job's next start is."""
     ticks = []
     for job in jobs:
         waited = now - job.submit_seconds
         starts = [start for each in job.options for start, _ in each.values_after(waited)]
         if starts:
-            ticks.append(TickAt(job.job_id, job.submit_seconds + min(starts)))
+            ticks.append(decisions.TickAt(job.job_id, job.submit_seconds + min(starts)))
     return tuple(ticks)

@@ -18,16 +18,9 @@ import numpy as np
 from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.job import DeadlineValue
 from foresail.model.view import ClusterView, PendingJob, Rejection
+from foresail.schedulers._planning import problem as problems
 from foresail.schedulers._planning.cell_map import CellMap, most_spaces
 from foresail.schedulers._planning.demands import Demands
-from foresail.schedulers._planning.problem import (
-    PlanChoice,
-    Problem,
-    densities,
-    filled,
-    groups_within,
-    improved,
-)
 from foresail.schedulers._planning.solving import Hint, SolvedChoice
 from foresail.schedulers._planning.valuing import PlanAheadParameters, least_worth, utility_decay
 
@@ -70,7 +63,7 @@ def triaged(
     pending = view.pending
     soft = parameters.soft_constraints
     groups = np.array([most_spaces(each.job, places, soft) for each in pending], np.int64)
-    most = groups_within(parameters.work_seconds, parameters.window_slots)
+    most = problems.groups_within(parameters.work_seconds, parameters.window_slots)
     if groups.sum() <= most:
         return Triaged(pending, (), turn)
     queue = _Queue(groups)
@@ -263,17 +256,17 @@ def moved_on(carried: Carried, now: float, slot_seconds: float) -> Carried:
     return replace(carried, now=now, prices=prices)
 
 
-def hint_from(carried: Carried, demands: Demands, problem: Problem) -> Hint:
+def hint_from(carried: Carried, demands: Demands, problem: problems.Problem) -> Hint:
     """Return what was handed on as a plan and prices of a problem of this moment.
 
     Jobs are planned again in order of their starts, new ones after them.
     """
     jobs = [each.job.job_id for each in demands.pending]
     starts = np.array([carried.starts.get(job_id, np.inf) for job_id in jobs])
-    order = np.lexsort((-densities(problem), starts))
+    order = np.lexsort((-problems.densities(problem), starts))
     stopped = np.array([each.job.job_id in carried.stopped for each in demands.victims], np.bool_)
-    nothing = replace(PlanChoice.nothing(problem), stopped=stopped)
-    choice = improved(problem, filled(problem, order, problem.worth, nothing))
+    nothing = replace(problems.PlanChoice.nothing(problem), stopped=stopped)
+    choice = problems.improved(problem, problems.filled(problem, order, problem.worth, nothing))
     if not carried.prices:
         return Hint(choice, None, 0.0)
     unknown = np.zeros(problem.slots)

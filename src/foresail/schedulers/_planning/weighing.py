@@ -26,15 +26,7 @@ from foresail.distributions.operations import convolved, largest
 from foresail.model.distribution import Distribution, Floats
 from foresail.model.job import DeadlineValue, Job
 from foresail.model.view import ClusterView, PendingJob
-from foresail.schedulers._planning.valuing import (
-    PlanAheadParameters,
-    RuntimeBeliefs,
-    UtilityDecay,
-    as_point,
-    decaying_worth,
-    rather_earlier,
-    utility_decay,
-)
+from foresail.schedulers._planning import valuing
 
 _NODES: Final = 65
 """Nodes of a belief in a sum of runtimes."""
@@ -47,7 +39,7 @@ _NOTHING: Final = Point(0.0)
 class ChainWorth:
     """Worth of a job to a deadline further on."""
 
-    decay: UtilityDecay
+    decay: valuing.UtilityDecay
     """The worth, by when the job at the end of the chain is done."""
     rest: Distribution
     """Seconds from this job's end until then."""
@@ -61,7 +53,9 @@ class ChainWorth:
         return _in_turn(belief, slowdown, self.rest)
 
 
-def claims_of(view: ClusterView, parameters: PlanAheadParameters) -> dict[str, list[ChainWorth]]:
+def claims_of(
+    view: ClusterView, parameters: valuing.PlanAheadParameters
+) -> dict[str, list[ChainWorth]]:
     """The claims on those pending and running jobs that a deadline waits for, by job id."""
     blocked = {each.job.job_id: each for each in view.blocked}
     known = [(each.job.job_id, each.prediction) for each in view.pending]
@@ -75,7 +69,7 @@ def claims_of(view: ClusterView, parameters: PlanAheadParameters) -> dict[str, l
         leading = [name for name in rests if name in beliefs]
         for name in leading:
             chain = _in_turn(beliefs[name], 1.0, rests[name])
-            decay = utility_decay(replace(goal, prediction=chain), parameters)
+            decay = valuing.utility_decay(replace(goal, prediction=chain), parameters)
             claim = ChainWorth(decay.times(1.0 / len(leading)), rests[name])
             claims.setdefault(name, []).append(claim)
     return claims
@@ -86,7 +80,7 @@ def claimed_worth(
     claims: Sequence[Sequence[ChainWorth]],
     slowdown: float,
     now: float,
-    parameters: PlanAheadParameters,
+    parameters: valuing.PlanAheadParameters,
 ) -> Floats:
     """Worth of jobs to deadlines further on if they start in a slot; shape (jobs, slots).
 
@@ -101,13 +95,15 @@ def claimed_worth(
             claim.until_done(beliefs[job], slowdown) for job, claim in zip(at, flat, strict=True)
         ]
         decays = [claim.decay for claim in flat]
-        of_claims = decaying_worth(RuntimeBeliefs(wholes), decays, 1.0, now, parameters)
-        np.add.at(worth, at, of_claims * rather_earlier(parameters))
+        of_claims = valuing.decaying_worth(
+            valuing.RuntimeBeliefs(wholes), decays, 1.0, now, parameters
+        )
+        np.add.at(worth, at, of_claims * valuing.rather_earlier(parameters))
     return worth
 
 
 def _rests(
-    goal: Job, blocked: Mapping[str, PendingJob], parameters: PlanAheadParameters
+    goal: Job, blocked: Mapping[str, PendingJob], parameters: valuing.PlanAheadParameters
 ) -> dict[str, Distribution]:
     """Seconds from the end of each job that a blocked one waits for to the end of that one.
 
@@ -144,8 +140,8 @@ def _successors(goal: Job, blocked: Mapping[str, PendingJob]) -> dict[str, list[
     return successors
 
 
-def _planned(belief: Distribution, parameters: PlanAheadParameters) -> Distribution:
-    return belief if parameters.distribution else as_point(belief)
+def _planned(belief: Distribution, parameters: valuing.PlanAheadParameters) -> Distribution:
+    return belief if parameters.distribution else valuing.as_point(belief)
 
 
 def _sum(belief: Distribution, slowdown: float, rest: Distribution) -> Distribution:
@@ -190,7 +186,7 @@ class Ledger:
     Jobs without a user are those of one.
     """
 
-    def __init__(self, parameters: PlanAheadParameters) -> None:
+    def __init__(self, parameters: valuing.PlanAheadParameters) -> None:
         self._parameters: Final = parameters
         self._had: dict[str, float] = {}
         self._holdings: dict[str, _Holding] = {}

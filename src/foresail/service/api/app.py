@@ -23,16 +23,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foresail import __version__
 from foresail.model.errors import ForesailError
-from foresail.service.api import forecasts, jobs, service
+from foresail.service.api import forecasts, jobs, problems, service
 from foresail.service.api.callers import AnyCaller, Caller, Door, Parts, ServiceParts
-from foresail.service.api.problems import (
-    CallRefused,
-    ProblemDetails,
-    api_router,
-    handle_problems,
-    problem_answer,
-    refusal_of,
-)
 from foresail.service.connections import PEER
 from foresail.service.metrics import ServiceMetrics
 
@@ -60,7 +52,7 @@ def static(name: str) -> Response:
 def _file(name: str) -> Response:
     content = _contents().get(name)
     if content is None:
-        raise CallRefused(HTTPStatus.NOT_FOUND, "there is no such file")
+        raise problems.CallRefused(HTTPStatus.NOT_FOUND, "there is no such file")
     headers = {"Cache-Control": "no-cache"}
     kind = _KINDS[name.rpartition(".")[2]]
     return Response(content, media_type=kind, headers=headers)
@@ -76,7 +68,7 @@ def _contents() -> dict[str, bytes]:
     }
 
 
-_EVENTS: Final = api_router("events")
+_EVENTS: Final = problems.api_router("events")
 _HEARTBEAT_SECONDS: Final = 15.0
 
 
@@ -100,7 +92,7 @@ async def events(
     limits = parts.configuration.limits
     of_caller, in_all = parts.feed.followers(caller.key)
     if of_caller >= limits.event_streams_per_caller or in_all >= limits.event_streams:
-        raise CallRefused(
+        raise problems.CallRefused(
             HTTPStatus.TOO_MANY_REQUESTS,
             f"{of_caller} event streams of this caller are open, and {in_all} in all",
             expected=f"at most {limits.event_streams_per_caller} and {limits.event_streams}",
@@ -212,18 +204,18 @@ class Gate:
                 await self._door.let_in(request)
                 receive = await self._read(receive)
             await self._app(scope, receive, answered)
-        except (CallRefused, ForesailError) as error:
-            refused = refusal_of(error) if isinstance(error, ForesailError) else error
+        except (problems.CallRefused, ForesailError) as error:
+            refused = problems.refusal_of(error) if isinstance(error, ForesailError) else error
             if not begun:
-                await problem_answer(refused, request_id)(scope, receive, answered)
+                await problems.problem_answer(refused, request_id)(scope, receive, answered)
         except Exception:
             _LOG.exception("request %s failed", request_id)
             if begun:
                 raise
-            fault = CallRefused(
+            fault = problems.CallRefused(
                 HTTPStatus.INTERNAL_SERVER_ERROR, "a fault of the service, which has noted it"
             )
-            await problem_answer(fault, request_id)(scope, receive, answered)
+            await problems.problem_answer(fault, request_id)(scope, receive, answered)
 
     def _check(self, request: HTTPConnection) -> bool:
         """Return whether a request has a body; raises ``CallRefused`` where its head is wrong."""
@@ -234,13 +226,13 @@ class Gate:
             and PEER not in scope
             and not (len(hosts) == 1 and _LOOPBACK.fullmatch(hosts[0]))
         ):
-            raise CallRefused(
+            raise problems.CallRefused(
                 HTTPStatus.MISDIRECTED_REQUEST, "this service answers to names of this machine only"
             )
         if len(scope["query_string"]) > _MOST_QUERY_BYTES:
-            raise CallRefused(HTTPStatus.REQUEST_URI_TOO_LONG, "the query is too long")
+            raise problems.CallRefused(HTTPStatus.REQUEST_URI_TOO_LONG, "the query is too long")
         if sum(len(name) + len(value) for name, value in scope["headers"]) > _MOST_HEADER_BYTES:
-            raise CallRefused(
+            raise problems.CallRefused(
                 HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too large"
             )
         length = headers.get("content-length", "0")
@@ -249,7 +241,7 @@ class Gate:
         has_body = length != "0" or "transfer-encoding" in headers
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if has_body and kind != "application/json":
-            raise CallRefused(
+            raise problems.CallRefused(
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
                 "the body is of a kind that is not read",
                 field="Content-Type",
@@ -259,7 +251,7 @@ class Gate:
         accepted = headers.get("accept", "*/*").lower()
         kinds = {each.partition(";")[0].strip() for each in accepted.split(",")}
         if not kinds & _ACCEPTABLE:
-            raise CallRefused(
+            raise problems.CallRefused(
                 HTTPStatus.NOT_ACCEPTABLE,
                 "there is no answer of such a kind",
                 field="Accept",
@@ -281,7 +273,7 @@ class Gate:
                     if not message.get("more_body", False):
                         break
         except TimeoutError as error:
-            raise CallRefused(
+            raise problems.CallRefused(
                 HTTPStatus.REQUEST_TIMEOUT,
                 "the body does not arrive",
                 expected=f"all of it within {_SLOWEST_BODY_SECONDS:g} s",
@@ -295,8 +287,8 @@ class Gate:
 
         return read
 
-    def _too_large(self) -> CallRefused:
-        return CallRefused(
+    def _too_large(self) -> problems.CallRefused:
+        return problems.CallRefused(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
             "the body is too large",
             expected=f"at most {self._body_bytes:,} bytes",
@@ -333,8 +325,10 @@ class _Described(FastAPI):
         document = super().openapi()
         components = document["components"]
         if "securitySchemes" not in components:
-            components["schemas"][ProblemDetails.__name__] = ProblemDetails.model_json_schema(
-                ref_template="#/components/schemas/{model}"
+            components["schemas"][problems.ProblemDetails.__name__] = (
+                problems.ProblemDetails.model_json_schema(
+                    ref_template="#/components/schemas/{model}"
+                )
             )
             components["securitySchemes"] = {"HTTPBearer": _BEARER}
             for path, operations in document["paths"].items():
@@ -368,7 +362,7 @@ def application(parts: ServiceParts) -> Gate:
     served = (jobs.router, forecasts.router, service.router, service.unversioned, _EVENTS, _PAGE)
     for each in served:
         app.router.routes.extend(each.routes)
-    handle_problems(app)
+    problems.handle_problems(app)
     listen = parts.configuration.listen
     return Gate(
         app,

@@ -23,16 +23,7 @@ from foresail.model.decision import Reason, ReasonCode
 from foresail.model.job import Job
 from foresail.model.view import PendingJob
 from foresail.model.words import LEFT_TO, count, duration, from_now, percent
-from foresail.service.api import answers
-from foresail.service.api.callers import (
-    AnyCaller,
-    ClusterLimits,
-    MeantJob,
-    Parts,
-    ServiceParts,
-    current_snapshot,
-    own_job,
-)
+from foresail.service.api import answers, callers
 from foresail.service.api.problems import CallRefused, api_router
 from foresail.service.api.service import running_bar, seen_by, waiting_bar
 from foresail.service.api.submissions import JobChecks, JobRequest
@@ -76,15 +67,15 @@ class WhatIfRequest(BaseModel):
 
 @router.get("/jobs/{job_id}/forecast")
 async def forecast(
-    job_id: MeantJob,
-    caller: AnyCaller,
-    parts: Parts,
+    job_id: callers.MeantJob,
+    caller: callers.AnyCaller,
+    parts: callers.Parts,
     *,
     arrivals: _Arrivals = True,
     before: _Before = None,
 ) -> answers.ForecastAnswer:
     """Forecast when a job starts and ends."""
-    row = await asyncio.to_thread(own_job, parts, caller, job_id)
+    row = await asyncio.to_thread(callers.own_job, parts, caller, job_id)
     if row["state"] == "running":
         answer = await _of_running(parts, job_id)
     else:
@@ -105,7 +96,9 @@ async def forecast(
 
 
 @router.post("/what-if")
-async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> answers.WhatIfAnswer:
+async def what_if(
+    body: WhatIfRequest, caller: callers.AnyCaller, parts: callers.Parts
+) -> answers.WhatIfAnswer:
     """Forecast a job's start if it asked for something else, or were submitted."""
     if (body.job is None) is (body.job_id is None):
         raise CallRefused(
@@ -116,11 +109,11 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> answe
         )
     changes = {"cpus": body.cpus, "requested_time": body.requested_time}
     given = {name: value for name, value in changes.items() if value is not None}
-    snapshot = await current_snapshot(parts)
+    snapshot = await callers.current_snapshot(parts)
     now: answers.ForecastAnswer | None = None
     known: Job | None = None
     if body.job_id is not None:
-        row = await asyncio.to_thread(own_job, parts, caller, body.job_id)
+        row = await asyncio.to_thread(callers.own_job, parts, caller, body.job_id)
         known = (await _pending(parts, row)).job
         command = CommandJob.from_json(row["command"])
         unknown = {} if command.text else {"command": "-"}  # what a cluster's job runs
@@ -134,7 +127,7 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> answe
         asked = body.job.model_copy(update=given)
         submitted = snapshot.unix_seconds
     user = caller.user if body.job_id is None else row["user"]
-    limits, account = ClusterLimits(snapshot.cluster), parts.served.other_account(user)
+    limits, account = callers.ClusterLimits(snapshot.cluster), parts.served.other_account(user)
     checks = JobChecks(user, limits, parts.directories, account=account)
     if body.job is not None:
         limit = (await asyncio.to_thread(checks.job, body.job)).requested_seconds
@@ -159,13 +152,13 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> answe
 
 @router.get("/jobs/{job_id}/suggested-request")
 async def suggest(
-    job_id: MeantJob,
-    caller: AnyCaller,
-    parts: Parts,
+    job_id: callers.MeantJob,
+    caller: callers.AnyCaller,
+    parts: callers.Parts,
     risk: Annotated[float, Query(ge=_LEAST_RISK, lt=1.0)] = 0.05,
 ) -> answers.SuggestedRequestAnswer:
     """Suggest the time to ask for so that the job needs longer with this probability at most."""
-    row = await asyncio.to_thread(own_job, parts, caller, job_id)
+    row = await asyncio.to_thread(callers.own_job, parts, caller, job_id)
     pending = await _pending(parts, row)
     needed = await parts.forecaster.needed_seconds(pending.job, parts.now())
     requested = pending.job.requested_seconds
@@ -179,7 +172,7 @@ async def suggest(
 
 
 @router.get("/predictions")
-async def predictions(caller: AnyCaller, parts: Parts) -> answers.PredictionsAnswer:  # noqa: ARG001
+async def predictions(caller: callers.AnyCaller, parts: callers.Parts) -> answers.PredictionsAnswer:  # noqa: ARG001
     """Return how good past predictions were: runtimes as believed, starts as forecast."""
     starts, by_horizon = await parts.overview.judged_starts.get()
     return answers.PredictionsAnswer(
@@ -193,7 +186,7 @@ async def predictions(caller: AnyCaller, parts: Parts) -> answers.PredictionsAns
     )
 
 
-async def _pending(parts: ServiceParts, row: Row) -> PendingJob:
+async def _pending(parts: callers.ServiceParts, row: Row) -> PendingJob:
     """Return a job that waits, as the daemon has it; raises ``CallRefused`` if it does not."""
     require_waiting(row)
     job_id = row["job_id"]
@@ -281,8 +274,8 @@ def _remarks(forecasts: Forecasts, job_id: str, start: Range, doubt: float | Non
         yield f"may be off ({forecasts.stood_in.sentence}): {forecasts.stand_in}"
 
 
-async def _of_running(parts: ServiceParts, job_id: str) -> answers.ForecastAnswer | None:
-    snapshot, now = await current_snapshot(parts), parts.now()
+async def _of_running(parts: callers.ServiceParts, job_id: str) -> answers.ForecastAnswer | None:
+    snapshot, now = await callers.current_snapshot(parts), parts.now()
     found = (await parts.forecaster.ends(snapshot.running, now)).get(job_id)
     if found is None:
         return None
@@ -350,9 +343,11 @@ class _Standing:
 
 
 @router.get("/jobs/{job_id}/wait")
-async def wait(job_id: MeantJob, caller: AnyCaller, parts: Parts) -> answers.WaitAnswer:
+async def wait(
+    job_id: callers.MeantJob, caller: callers.AnyCaller, parts: callers.Parts
+) -> answers.WaitAnswer:
     """Explain a wait: place in the queue, and what would help; others' jobs nameless."""
-    row = await asyncio.to_thread(own_job, parts, caller, job_id)
+    row = await asyncio.to_thread(callers.own_job, parts, caller, job_id)
     require_waiting(row)
 
     def stands(controller: Controller, _: object) -> _Standing:
@@ -362,7 +357,7 @@ async def wait(job_id: MeantJob, caller: AnyCaller, parts: Parts) -> answers.Wai
         has_order = controller.scheduler.backfills is not None
         return _Standing(pending, reason, frozenset(state.startable), has_order)
 
-    snapshot = await current_snapshot(parts)
+    snapshot = await callers.current_snapshot(parts)
     standing = await parts.snapshots.ask(stands)
     forecasts = await parts.forecaster.of_job(job_id)
     queue = [] if forecasts is None else await asyncio.to_thread(_queue, forecasts, standing)
@@ -429,7 +424,7 @@ def _plain_helps(job_id: str, reason: Reason | None) -> Iterator[answers.HelpAns
 
 
 async def _tried_helps(
-    parts: ServiceParts,
+    parts: callers.ServiceParts,
     command: CommandJob,
     standing: _Standing,
     forecasts: Forecasts | None,

@@ -20,7 +20,7 @@ from foresail.model.event import EndedBecause
 from foresail.model.job import Dependency, DependencyKind
 from foresail.model.words import LEFT_TO
 from foresail.record.log_text import parse_record
-from foresail.service.api import answers
+from foresail.service.api import answers, submissions
 from foresail.service.api.callers import (
     AnyCaller,
     Caller,
@@ -37,14 +37,6 @@ from foresail.service.api.callers import (
 )
 from foresail.service.api.forecasts import forecast_answer, reason_answer
 from foresail.service.api.problems import CallRefused, api_router
-from foresail.service.api.submissions import (
-    JobChecks,
-    JobIdsBody,
-    JobRequest,
-    JobsBody,
-    JobsRequest,
-    Submission,
-)
 from foresail.service.slow_answers import Forecasts
 from foresail.service.snapshots import ClusterSnapshot
 from foresail.service.store.protocol import Command, CommandRequest, JobsWanted, Row, Submit
@@ -73,7 +65,7 @@ _Number = Annotated[int, Query(ge=0, le=2**62)]
 
 @router.post("/jobs", status_code=201, responses={200: {"model": answers.SubmittedAnswer}})
 async def submit(
-    body: JobsBody,
+    body: submissions.JobsBody,
     caller: Submitter,
     parts: Parts,
     response: Response,
@@ -90,7 +82,7 @@ async def submit(
             expected="jobs that are submitted to the cluster itself, which come from it",
         )
     snapshot = await current_snapshot(parts, _CLUSTER_SECONDS)
-    checks = JobChecks(
+    checks = submissions.JobChecks(
         caller.user,
         parts.limits.get(snapshot.cluster, parts.policy()),
         parts.directories,
@@ -98,9 +90,9 @@ async def submit(
         sends_mail=bool(parts.configuration.hooks.mail),
     )
 
-    def check() -> Submission:
+    def check() -> submissions.Submission:
         submission = checks.submission(
-            body.jobs if isinstance(body, JobsRequest) else [body],
+            body.jobs if isinstance(body, submissions.JobsRequest) else [body],
             lambda each: _still_to_wait_for(each, jobs_meant(parts, caller, each.job_ids[0])),
         )
         most = parts.configuration.limits.pending_jobs
@@ -114,7 +106,7 @@ async def submit(
             )
         return submission
 
-    is_quick = isinstance(body, JobRequest) and checks.is_quick(body)
+    is_quick = isinstance(body, submissions.JobRequest) and checks.is_quick(body)
     if is_quick and parts.counts.knows(caller.user):
         submission = check()
     else:
@@ -258,7 +250,9 @@ async def _job_answers(
 
 
 @router.post("/jobs/cancel", status_code=202)
-async def cancel_several(body: JobIdsBody, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
+async def cancel_several(
+    body: submissions.JobIdsBody, caller: Submitter, parts: Parts
+) -> answers.AskedAnswer:
     """Cancel jobs, all or none; those that are done with are left as they are."""
     return await _command(Command.CANCEL, body.job_ids, caller, parts)
 

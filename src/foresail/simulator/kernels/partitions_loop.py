@@ -18,18 +18,7 @@ from foresail.kernels.calling import step_address
 from foresail.kernels.compile import entry, merged_part
 from foresail.kernels.heaps import SEQUENCE
 from foresail.schedulers.kernels.waiting_queue import NOW, SLOTS
-from foresail.simulator.kernels.replay_loop import (
-    ENDS,
-    PASSING,
-    PAST,
-    STARTED,
-    SUBMISSIONS,
-    Replay,
-    act,
-    look_ahead,
-    replay_at,
-    replay_loop,
-)
+from foresail.simulator.kernels import replay_loop as loop
 
 Floats = NDArray[np.float64]
 
@@ -45,21 +34,21 @@ many passes at that time, what, and of equal things the first: by start, or by a
 @merged_part
 def _note_next(places: Floats, row: Floats, started: float) -> float:
     """Do what is next in a partition, and note what is then; returns how many have ever started."""
-    at = replay_at(places, 0)
+    at = loop.replay_at(places, 0)
     counters = at.queue.counters
-    if row[WHAT] != PAST:
-        counters[STARTED] = int(started)
-        act(at, int(row[WHAT]))
-    action, before = look_ahead(at), row[WHEN]
+    if row[WHAT] != loop.PAST:
+        counters[loop.STARTED] = int(started)
+        loop.act(at, int(row[WHAT]))
+    action, before = loop.look_ahead(at), row[WHEN]
     row[WHEN] = at.queue.numbers[NOW]
-    row[ROUND] = row[ROUND] + (row[WHAT] == PASSING) if row[WHEN] == before else 0.0
+    row[ROUND] = row[ROUND] + (row[WHAT] == loop.PASSING) if row[WHEN] == before else 0.0
     row[WHAT] = action
     row[WHICH] = 0.0
-    if action == ENDS:
+    if action == loop.ENDS:
         row[WHICH] = at.ends[0, SEQUENCE]
-    if action == SUBMISSIONS:
+    if action == loop.SUBMISSIONS:
         row[WHICH] = at.arrivals[counters[SLOTS]]
-    return float(counters[STARTED])
+    return float(counters[loop.STARTED])
 
 
 @entry(types.void(types.float64[:, ::1], types.float64[:, ::1]))
@@ -71,7 +60,7 @@ def replay_partitions(places: Floats, upcoming: Floats) -> None:
     """
     count, started = places.shape[0], 0.0
     for i in range(count):
-        upcoming[i, WHAT] = PAST
+        upcoming[i, WHAT] = loop.PAST
         _note_next(places[i], upcoming[i], 0.0)
     while True:
         soonest = 0
@@ -86,11 +75,11 @@ def replay_partitions(places: Floats, upcoming: Floats) -> None:
         started = _note_next(places[soonest], upcoming[soonest], started)
 
 
-def prepared(every: Sequence[Replay]) -> Callable[[], None]:
+def prepared(every: Sequence[loop.Replay]) -> Callable[[], None]:
     """Return a function that runs all jobs; compiled beforehand, outside of what is measured."""
     if len(every) == 1:
-        step_address(replay_loop)
-        return lambda: replay_loop(every[0])
+        step_address(loop.replay_loop)
+        return lambda: loop.replay_loop(every[0])
     step_address(replay_partitions)
     places = np.stack([at.places for at in every])
     upcoming = np.zeros((len(every), NEXT_COLUMNS))

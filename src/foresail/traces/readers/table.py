@@ -13,15 +13,15 @@ from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail.traces import accounting, schema
 from foresail.traces.delimited import nearest, read_delimited
-from foresail.traces.parquet import parquet_of, require_possible_pages
-from foresail.traces.reading import LINE, UNIX_TIMES_BEGIN, Notes, Sample
-from foresail.traces.text_values import (
+from foresail.traces.mapping import (
     LARGEST_WHOLE,
     count_malformed,
     later_unix_seconds,
     unix_seconds,
     with_numbers,
 )
+from foresail.traces.parquet import parquet_of, require_possible_pages
+from foresail.traces.reading import LINE, UNIX_TIMES_BEGIN, Notes, Sample
 
 if TYPE_CHECKING:
     from foresail.traces.mapping import ColumnSource, Mapping

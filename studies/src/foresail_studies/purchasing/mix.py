@@ -15,7 +15,7 @@ from foresail.cloud.prices import GIB
 from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.demand import HOURS_PER_YEAR
 from foresail.cloud.purchasing.mix import MixReport, MixRequest, mix
-from foresail.cloud.purchasing.offline_plan import OfflineSettings
+from foresail.cloud.purchasing.offline import OfflineSettings
 from foresail.cloud.purchasing.terms import ExponentialRevocation, TransientTerms
 from foresail.model.errors import require
 from foresail.model.registry import register

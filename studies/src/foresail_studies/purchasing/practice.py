@@ -24,26 +24,28 @@ from foresail.cloud.purchasing.demand import (
     bought_jobs,
     transient_cost,
 )
-from foresail.cloud.purchasing.machines import (
-    Amount,
-    MachineSizes,
-    ReservedMachines,
-    distinct_rows,
-    machines_for,
-    parts_of,
-    sizes_of,
-    tasks_together,
-)
 from foresail.cloud.purchasing.mix import MixRequest
-from foresail.cloud.purchasing.offline import month_cost, plan_offline
-from foresail.cloud.purchasing.offline_plan import (
+from foresail.cloud.purchasing.offline import (
     DEFAULT_SETTINGS,
     SCHEDULED,
     OfflinePlan,
     OfflineSettings,
+    month_cost,
+    plan_offline,
     reserved_name,
 )
-from foresail.cloud.purchasing.resources import gpu_ratios, resources_of
+from foresail.cloud.purchasing.resources import (
+    Amount,
+    MachineSizes,
+    ReservedMachines,
+    distinct_rows,
+    gpu_ratios,
+    machines_for,
+    parts_of,
+    resources_of,
+    sizes_of,
+    tasks_together,
+)
 from foresail.cloud.purchasing.terms import PurchaseTerms, ResourcePrices, resource_prices
 from foresail.cloud.waiting.kernels.placing import machines_of, timetable
 from foresail.model.distribution import Booleans, Floats

@@ -18,8 +18,8 @@ from foresail.cloud.purchasing.demand import (
     TRANSIENT,
     expected_costs,
 )
-from foresail.cloud.purchasing.machines import ReservedMachines
 from foresail.cloud.purchasing.mix import MixRequest, asked_terms
+from foresail.cloud.purchasing.resources import ReservedMachines
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.distribution import Floats, Integers
 from foresail_studies.purchasing.kernels.reserved_placement import best_intervals

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from foresail.model.errors import InputError, require_positive
 from foresail.model.registry import Example, register
 from foresail.traces.delimited import read_delimited
+from foresail.traces.mapping import with_numbers
 from foresail.traces.measured import task_keys, tasks_table, usage_table
 from foresail.traces.reading import LINE, Notes, Sample
 from foresail.traces.source import LogFile, head
-from foresail.traces.text_values import with_numbers
 
 MEMORY_UNIT: Final = "share of the largest machine"
 _AFTER_THE_END: Final = 2.0**63

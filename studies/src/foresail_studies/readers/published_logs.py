@@ -12,9 +12,9 @@ from foresail.model.errors import InputError
 from foresail.model.registry import Example, register
 from foresail.traces import schema
 from foresail.traces.delimited import TableFileReader, read_delimited
+from foresail.traces.mapping import LARGEST_WHOLE, unix_seconds, with_numbers
 from foresail.traces.reading import LINE, Notes, Sample
 from foresail.traces.source import LogFile
-from foresail.traces.text_values import LARGEST_WHOLE, unix_seconds, with_numbers
 
 SWIM_BYTES: Final = ("map_input_bytes", "shuffle_bytes", "reduce_output_bytes")
 _SWIM_NUMBERS: Final = ("submit_seconds", "gap_seconds", *SWIM_BYTES)

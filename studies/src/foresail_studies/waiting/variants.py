@@ -11,12 +11,14 @@ import numpy as np
 
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.kernels.waiting_choice import WaitModel
-from foresail.cloud.waiting.learning import WaitRows, linear_waits, wait_rows
 from foresail.cloud.waiting.simulating import (
     Beliefs,
     Foresight,
     WaitingPolicy,
+    WaitRows,
+    linear_waits,
     simulate,
+    wait_rows,
     waiting_policy,
 )
 from foresail.model.distribution import Floats

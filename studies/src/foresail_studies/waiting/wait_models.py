@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.waiting.kernels.waiting_choice import WaitModel, predict_wait
-from foresail.cloud.waiting.learning import WaitRows
+from foresail.cloud.waiting.simulating import WaitRows
 from foresail.kernels.compile import bare_kernel
 from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
