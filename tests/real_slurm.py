@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -67,14 +67,31 @@ def remove(folder: Path) -> None:
 
 def as_nobody(variables: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Variables with which Slurm's reading commands run as nobody, and no others are found."""
+    return run_as("nobody", READERS, variables, folder)
+
+
+def as_operator(variables: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Variables with which its commands run as an account that is an operator, and no more."""
+    for words in (["account", "ops"], ["user", "backup", "account=ops", "AdminLevel=Operator"]):
+        subprocess.run(
+            ["sacctmgr", "-i", "add", *words], env=variables, capture_output=True, check=True
+        )
+    return run_as("backup", (*READERS, "scontrol", "scancel"), variables, folder)
+
+
+def run_as(
+    account: str, names: Sequence[str], variables: Mapping[str, str], folder: Path
+) -> dict[str, str]:
+    """Variables with which these commands run as an account, and no others are found."""
     bin_folder = folder / "bin"
     bin_folder.mkdir()
-    for name in READERS:
+    group = subprocess.run(["id", "-gn", account], capture_output=True, text=True).stdout.strip()
+    for name in names:
         real = shutil.which(name, path=variables["PATH"])
         script = bin_folder / name
         script.write_text(
             f'#!/bin/sh\necho "{name} $1 $2" >>{folder}/called\n'
-            f'exec setpriv --reuid=nobody --regid=nogroup --clear-groups {real} "$@"\n'
+            f'exec setpriv --reuid={account} --regid={group} --clear-groups {real} "$@"\n'
         )
         script.chmod(0o755)
     return {**variables, "PATH": f"{bin_folder}:/usr/bin/nowhere"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -40,10 +41,11 @@ class OrderedSlurm(FakeSlurm):
         super().__init__(monkeypatch)
         self.orders: list[str] = []
         self.deaf = False
-        monkeypatch.setattr(orders, "carry_out", self._take)
+        monkeypatch.setattr(orders, "_give", self._take)
         monkeypatch.setattr(orders, "read_lives", lambda: [*self.lives.values()])
 
-    def _take(self, given: list[str]) -> None:
+    def _take(self, text: str) -> None:
+        given = text.splitlines()
         if self.deaf:
             raise ConnectionError("scontrol: Access/permission denied for job 7")
         self.orders += given
@@ -55,9 +57,6 @@ class OrderedSlurm(FakeSlurm):
         name = rest.removeprefix("JobId=").split()[0]
         fields = dict(each.split("=", 1) for each in rest.split() if "=" in each)
         for each in [job for job in self.queue if job in (name, f"{name}_{job.partition('_')[2]}")]:
-            if "AdminComment" in fields:
-                mark = fields["AdminComment"]
-                self.lives[each] = self.lives[each]._replace(admin_comment=mark)
             if "ReqNodeList" in fields:
                 self.change(each, ReqNodes=fields["ReqNodeList"])
             if fields.get("Priority") == "0":
@@ -91,8 +90,15 @@ def adapter(
     tmp_path: Path, *known: KnownJob, now: float = 200.0, running: tuple[Start, ...] = ()
 ) -> tuple[DecidingAdapter, list[Event]]:
     """An adapter that has resumed, and what it has reported."""
-    made = DecidingAdapter(tmp_path / "seen", OWNED)
+    (tmp_path / "attempts").mkdir(exist_ok=True)
+    made = DecidingAdapter(tmp_path / "attempts" / "seen", OWNED)
     return made, [*made.resume(running, known, now), *made.reports(now)]
+
+
+def mark(tmp_path: Path, job_id: str) -> str | None:
+    """Return what the file has of a job."""
+    marks: dict[str, str] = json.loads((tmp_path / "attempts" / "slurm-held").read_text())
+    return marks.get(job_id)
 
 
 def start(made: DecidingAdapter, now: float, attempt: int = 1, job_id: str = "7") -> None:
@@ -106,7 +112,8 @@ def test_a_job_is_held_and_begins_where_and_when_it_is_to(
     slurm.put("7")
     made, events = adapter(tmp_path)
     assert told(events) == ["Submitted"]
-    assert slurm.orders == ["update JobId=7 Priority=0 AdminComment=foresail:0 ReqNodeList="]
+    assert slurm.orders == ["update JobId=7 Priority=0 ReqNodeList="]
+    assert mark(tmp_path, "7") == "foresail:0"
     assert [*made.reports(202.0)] == []
     assert len(slurm.orders) == 1
     start(made, 203.0)
@@ -119,6 +126,10 @@ def test_a_job_is_held_and_begins_where_and_when_it_is_to(
     (ended,) = made.reports(220.0)
     assert isinstance(ended, Ended)
     assert ended.outcome.ended_because is EndedBecause.COMPLETED
+    slurm.forget("7")
+    slurm.put("8")
+    made.reports(230.0)
+    assert (mark(tmp_path, "7"), mark(tmp_path, "8")) == (None, "foresail:0")
 
 
 def test_what_does_not_begin_is_held_again_and_at_last_left_to_slurm(
@@ -183,9 +194,11 @@ def test_a_job_that_is_requeued_is_held_at_once(slurm: OrderedSlurm, tmp_path: P
     (back,) = made.reports(222.0)
     assert isinstance(back, Ended)
     assert back.outcome.ended_because is EndedBecause.REVOKED
-    assert slurm.orders[-1].endswith("AdminComment=foresail:1 ReqNodeList= StartTime=now")
+    assert slurm.orders[-1].endswith("Priority=0 ReqNodeList= StartTime=now")
+    assert mark(tmp_path, "7") == "foresail:1"
     start(made, 230.0, attempt=2)
-    _, events = adapter(tmp_path, now=232.0, running=(Start("slurm:7", ON_BOTH, 2),))
+    whole = Start("slurm:7", Placement.whole("main", 2), 2)
+    made, events = adapter(tmp_path, now=232.0, running=(whole,))
     assert events == []
     slurm.put("7", "R", restarts=1)
     (again,) = made.reports(240.0)
@@ -219,7 +232,7 @@ def test_what_is_to_stop_is_requeued_and_stays_held_here(
     (ended,) = [*made.reports(250.0), *made.reports(252.0)]
     assert isinstance(ended, Ended)
     assert ended.outcome.ended_because is EndedBecause.PREEMPTED
-    assert slurm.lives["7"].admin_comment == "foresail:1"
+    assert mark(tmp_path, "7") == "foresail:1"
     assert [*made.reports(260.0)] == []
 
 
@@ -265,6 +278,15 @@ def test_what_had_begun_ended_or_gone_meanwhile(slurm: OrderedSlurm, tmp_path: P
     assert slurm.held("7")
 
 
+def test_nodes_of_an_attempt_before_are_not_kept(slurm: OrderedSlurm, tmp_path: Path) -> None:
+    slurm.put("7", restarts=1, Reason="BeginTime")
+    made, _ = adapter(tmp_path)
+    slurm.change("7", ReqNodes="n1")
+    made.carry_out(Start("slurm:7", Placement.whole("main", 2)), 203.0)
+    made.reports(203.0)
+    assert slurm.queue["7"].ReqNodes == ""
+
+
 def test_what_others_hold_let_go_or_own_is_left_to_slurm(
     slurm: OrderedSlurm, tmp_path: Path
 ) -> None:
@@ -301,10 +323,11 @@ def test_arrays_are_held_by_one_order_while_whole(slurm: OrderedSlurm, tmp_path:
     assert [each.split()[1] for each in slurm.orders] == ["JobId=7"]
     start(made, 203.0, job_id="7_2")
     slurm.put("7_2", "R")
-    slurm.change("7_3", Reason="Priority", PriorityLong="9")
-    slurm.lives["7_3"] = slurm.lives["7_3"]._replace(admin_comment="")
+    slurm.put("7_3", restarts=1, Reason="BeginTime", PriorityLong="9")
     made.reports(210.0)
     assert slurm.orders[-1].startswith("update JobId=7_3 Priority=0")
+    assert orders.release_all(tmp_path) == ["7_1", "7_3", "7_4"]
+    assert (mark(tmp_path, "7"), mark(tmp_path, "7_1")) == ("foresail:0", "")
 
 
 def test_wishes_of_people_reach_slurm(
@@ -315,11 +338,11 @@ def test_wishes_of_people_reach_slurm(
     assert isinstance(came, Submitted)
     made.reports(202.0)
     made.carry_out(Held(203.0, "slurm:7"), 203.0)
-    assert slurm.lives["7"].admin_comment == "foresail:kept"
-    assert orders.release_all() == []
+    assert mark(tmp_path, "7") == "foresail:kept"
+    assert orders.release_all(tmp_path) == []
     _, events = adapter(tmp_path, KnownJob(came.job, 0, runs=False), now=210.0)
     assert told(events) == ["Released"]
-    assert slurm.lives["7"].admin_comment == "foresail:0"
+    assert mark(tmp_path, "7") == "foresail:0"
     said: list[list[str]] = []
     monkeypatch.setattr(orders, "output", said.append)
     made.carry_out(Cancelled(220.0, "slurm:7"), 220.0)
@@ -350,9 +373,12 @@ def test_orders_that_are_not_taken_are_kept(slurm: OrderedSlurm, tmp_path: Path)
     assert told([*made.resume((), (), 200.0)]) == ["Submitted"]
     with pytest.raises(ConnectionError, match="denied"):
         made.reports(201.0)
+    made.carry_out(Start("slurm:7", ON_BOTH), 201.0)
     slurm.deaf = False
     made.reports(202.0)
-    assert slurm.held("7")
+    made.reports(202.1)
+    assert [each.split()[0] for each in slurm.orders] == ["update", "update", "release"]
+    assert not slurm.held("7")  # the hold went first
     slurm.deaf = True
     slurm.put("8")
     assert told([*made.reports(210.0)]) == ["Submitted"]
@@ -375,31 +401,33 @@ def test_what_scontrol_says_of_orders(
     script.write_text(f"#!/bin/sh\n/bin/cat >{tmp_path}/given\necho '{said}' >&2\nexit 1\n")
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
+    marks, two = orders.Marks(tmp_path), [orders.Order("release 7"), orders.Order("release 8")]
     if is_heard:
-        orders.carry_out(["release 7", "release 8"])
+        marks.carry_out(two)
     else:
         with pytest.raises(ConnectionError, match="scontrol: "):
-            orders.carry_out(["release 7", "release 8"])
+            marks.carry_out(two)
     assert (tmp_path / "given").read_text() == "release 7\nrelease 8\n"
     script.unlink()
     with pytest.raises(ConnectionError, match="scontrol"):
-        orders.carry_out(["release 7"])
+        marks.carry_out(two)
 
 
 def test_all_holds_are_lifted_but_those_of_others(slurm: OrderedSlurm, tmp_path: Path) -> None:
     for name in ("7", "8", "9", "10"):
         slurm.put(name)
-    adapter(tmp_path)
-    slurm.lives["8"] = slurm.lives["8"]._replace(admin_comment="mine")
-    slurm.lives["9"] = slurm.lives["9"]._replace(admin_comment="foresail:kept")
-    assert orders.release_all(is_tried=True) == ["7", "10"]
+    slurm.change("8", Reason="JobHeldAdmin", PriorityLong="0")  # by an operator
+    made, _ = adapter(tmp_path)
+    made.carry_out(Held(201.0, "slurm:9"), 201.0)
+    assert orders.release_all(tmp_path, is_tried=True) == ["7", "10"]
     assert slurm.held("7")
     slurm.change("7", ReqNodes="n1")  # chosen here
-    slurm.lives["10"] = slurm.lives["10"]._replace(admin_comment="foresail")
-    slurm.change("10", ReqNodes="n2")  # its own
-    assert orders.release_all() == ["7", "10"]
-    assert [slurm.queue[name].ReqNodes for name in ("7", "10")] == ["", "n2"]
-    assert [slurm.held(name) for name in ("7", "8", "9", "10")] == [False, True, True, False]
+    slurm.put("11", ReqNodes="n2", Reason="JobHeldUser", PriorityLong="0")  # of its own choice
+    slurm.lives["11"] = slurm.lives["11"]._replace(admin_comment="foresail")
+    assert orders.release_all(tmp_path) == ["7", "10", "11"]
+    assert [slurm.queue[name].ReqNodes for name in ("7", "11")] == ["", "n2"]
+    names = ("7", "8", "9", "10", "11")
+    assert [slurm.held(name) for name in names] == [False, True, True, False, False]
     _, events = adapter(tmp_path, now=220.0)  # the service is back
     assert slurm.held("7")
     assert not [each for each in events if isinstance(each, Held) and each.job_id == "slurm:7"]

@@ -106,18 +106,19 @@ def _cells(answer: Mapping[str, Any], now: float) -> tuple[str, ...]:
 
 
 @app.named("release-all")
-def release_all(*, is_tried: bool = False) -> None:
+def release_all(state: Path, /, *, is_tried: bool = False) -> None:
     """Leave all jobs to Slurm that Foresail holds there; this takes no service.
 
     It takes an operator's rights. What others hold, or a person by foresail hold, stays held.
 
     Options:
+        state [STATE]: The folder of the service's state.
         is_tried --dry-run: Say only which these are.
     """
     from foresail.live.adapters.slurm import orders
 
     try:
-        released = orders.release_all(is_tried=is_tried)
+        released = orders.release_all(state, is_tried=is_tried)
     except ConnectionError as error:
         raise InputError(str(error), source="Slurm") from error
     done = "would let go of" if is_tried else "let go of"

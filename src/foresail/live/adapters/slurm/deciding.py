@@ -72,13 +72,14 @@ class DecidingAdapter(SlurmAdapter):
         super().__init__(seen)
         self._owned = owned
         self._alive = seen.with_name(orders.ALIVE)
+        self._marks = orders.Marks(seen.parent)
         self._lives: dict[str, LifeRow] = {}
         """Jobs as they were seen last."""
         self._starts: dict[str, Placement] = {}
         """Jobs to be let go, and where."""
-        self._orders: list[str] = []
+        self._orders: list[orders.Order] = []
         """Other orders to be given."""
-        self._holds: list[str] = []
+        self._holds: list[orders.Order] = []
         """Orders that follow from the last look."""
         self._due_seconds = 0.0
 
@@ -90,7 +91,7 @@ class DecidingAdapter(SlurmAdapter):
         events = super().resume(running, known, now)
         for each in known:
             life = self._lives.get(each.job.job_id.removeprefix(PREFIX))
-            is_held_here = life and orders.is_held(life) and orders.is_marked(life)
+            is_held_here = life and orders.is_held_here(life)
             if life and is_held_here and each.held is not orders.is_kept(life):
                 self._orders.append(orders.keep(life, is_wished=each.held))
         return events
@@ -115,9 +116,9 @@ class DecidingAdapter(SlurmAdapter):
                 orders.cancel(job_id)
             case news.Held() | news.Released() if orders.is_held(life):
                 is_wished = isinstance(instruction, news.Held)
-                orders.carry_out([orders.keep(life, is_wished=is_wished)])
+                self._marks.carry_out([orders.keep(life, is_wished=is_wished)])
             case news.JobChanged(job=job) if job.requested_seconds != told.job.requested_seconds:
-                orders.carry_out([orders.change_limit(job_id, job.requested_seconds)])
+                self._marks.carry_out([orders.change_limit(job_id, job.requested_seconds)])
             case _:
                 pass
 
@@ -141,7 +142,7 @@ class DecidingAdapter(SlurmAdapter):
         self.next_seconds = 0.0
         if told.start_seconds is not None:
             told.is_stopped = True
-            self._orders += orders.stop(life)
+            self._orders.append(orders.stop(life))
             return
         if self._starts.pop(job_id, None) is not None:
             told.released_seconds = now
@@ -154,11 +155,16 @@ class DecidingAdapter(SlurmAdapter):
         Raises ``ConnectionError`` if they are not taken, and keeps them.
         """
         others = [*self._orders, *self._holds][:_AT_ONCE]
-        starting = [each for each in self._starts if not others or self._is_held(each)][:_AT_ONCE]
-        starts = [order for each in starting for order in orders.start(each, self._starts[each])]
+        held = (each for each in self._starts if orders.is_held(self._lives[each]))
+        starting = [*(held if others else self._starts)][:_AT_ONCE]
+        starts = [
+            order
+            for each in starting
+            for order in orders.start(self._lives[each], self._starts[each])
+        ]
         if not (starts or others):
             return
-        orders.carry_out([*starts, *others])
+        self._marks.carry_out([*starts, *others])
         self._holds = self._holds[max(0, len(others) - len(self._orders)) :]
         del self._orders[: len(others)]
         for job_id in starting:
@@ -166,19 +172,20 @@ class DecidingAdapter(SlurmAdapter):
             if job_id in self._told:
                 self._told[job_id].released_seconds = now
 
-    def _is_held(self, job_id: str) -> bool:
-        return job_id in self._lives and orders.is_held(self._lives[job_id])
-
     def _look(self, now: float) -> Look:
         look = Look.taken(now, self._last, self._read_as)
-        self._lives = {**look.lives}
-        return replace(look, state=replace(look.state, waiting={}))  # its order is not Slurm's
+        self._lives = {job_id: self._marks.on(life) for job_id, life in look.lives.items()}
+        self._marks.forget_all_but(self._lives)
+        self._starts = {each: self._starts[each] for each in self._starts if each in self._lives}
+        state = replace(look.state, waiting={})  # its order is not Slurm's
+        return replace(look, state=state, lives=self._lives)
 
     def _read_as(self, row: QueueRow, life: LifeRow | None) -> QueueRow:
         """Return a row that waits as if nobody held it, or had chosen nodes, where that was us."""
         if row.StateCompact != "PD" or life is None:
             return row
-        if orders.is_held(life) and orders.is_marked(life):
+        life = self._marks.on(life)
+        if orders.is_held_here(life):
             row = row._replace(Reason="Priority")
         if orders.names_nodes(life):
             row = row._replace(ReqNodes="")
@@ -190,7 +197,7 @@ class DecidingAdapter(SlurmAdapter):
             return why
         if job_id in look.state.jobs and not self._owned.has(look.state.jobs[job_id]):
             return "is of a partition or an account that is not decided on here"
-        if orders.is_marked(life) and not orders.is_held(life):
+        if orders.was_let_go(life):
             return "was let go, and is Slurm's to start"
         return ""
 
@@ -213,7 +220,7 @@ class DecidingAdapter(SlurmAdapter):
             if life is None:
                 continue
             told.restarts = _restarts_when_held(life)
-            if orders.is_held(life) and orders.is_marked(life):
+            if orders.is_held_here(life):
                 self._starts[job_id], told.released_seconds = each.placement, None
         return found
 
@@ -224,7 +231,7 @@ class DecidingAdapter(SlurmAdapter):
             told = self._told.get(job_id)
             if life.StateCompact != "PD" or told is None or told.runs:
                 continue
-            is_held_here = orders.is_held(life) and orders.is_marked(life)
+            is_held_here = orders.is_held_here(life)
             if told.aside and is_held_here:
                 self._holds += orders.let_go(life)
             elif not told.aside and (not is_held_here or life.Reason == "JobHeldUser"):

@@ -1,24 +1,27 @@
 """Orders to Slurm that hold jobs and let them go, which take an operator's rights.
 
-What is held here says so in its ``AdminComment``, which users cannot write: ``foresail:`` and how
-often the job had been requeued by then, or ``foresail:kept`` where a person wishes it held.
-``foresail`` alone stands where a plug-in of Slurm's has held a job as it was submitted. Any other
+What is held here is marked in a file: ``foresail:`` and how often the job had been requeued by
+then, or ``foresail:kept`` where a person wishes it held. A plug-in of Slurm's that holds jobs as
+they are submitted writes ``foresail`` into their ``AdminComment``, which users cannot. Any other
 hold is nobody's here to lift.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from foresail.live.adapters.slurm.commands import LifeRow, environment, output, read_lives
 from foresail.model.cluster import Placement
 from foresail.model.errors import InputError
+from foresail.model.whole_files import write_durably
 
 _MARK: Final = "foresail"
 _KEPT: Final = f"{_MARK}:kept"
@@ -36,15 +39,53 @@ _AGAIN_SECONDS: Final = 5.0
 """So often jobs are let go that a plug-in of Slurm's still holds for a dead service."""
 
 
-def carry_out(orders: Sequence[str]) -> None:
-    """Give orders to one ``scontrol``; those about jobs that have gone change nothing.
+class Order(NamedTuple):
+    """An order to ``scontrol``, or none, and the mark that a job (or array) has from then on."""
 
-    Raises ``ConnectionError`` if Slurm does not answer, or takes no orders from this account.
-    """
-    text = "".join(f"{each}\n" for each in orders).encode()
+    text: str
+    job_id: str = ""
+    mark: str | None = None
+
+
+class Marks:
+    """Marks of the jobs that are held here, in a file that outlives the service."""
+
+    def __init__(self, attempts: Path) -> None:
+        self._file = attempts / "slurm-held"
+        self._marks: dict[str, str] = {}
+        with suppress(FileNotFoundError):
+            self._marks = json.loads(self._file.read_text())
+
+    def on(self, life: LifeRow) -> LifeRow:
+        """Return where a job stands, with its mark in the place of the comment that Slurm has."""
+        base, _, _ = life.JobArrayID.partition("_")
+        of_array = self._marks.get(base, life.admin_comment)
+        return life._replace(admin_comment=self._marks.get(life.JobArrayID, of_array))
+
+    def forget_all_but(self, job_ids: Iterable[str]) -> None:
+        """Forget what has gone."""
+        there = {name for each in job_ids for name in (each, each.partition("_")[0])}
+        self._marks = {name: mark for name, mark in self._marks.items() if name in there}
+
+    def carry_out(self, orders: Sequence[Order]) -> None:
+        """Note the marks of orders, and give these to one ``scontrol``; jobs may have gone.
+
+        Raises ``ConnectionError`` if Slurm does not answer, or takes no orders from this account.
+        """
+        marks = {each.job_id: each.mark for each in orders if each.mark is not None}
+        if not marks.items() <= self._marks.items():
+            self._marks |= marks
+            write_durably(self._file, json.dumps(self._marks).encode())
+        text = "".join(f"{each.text}\n" for each in orders if each.text)
+        if text:
+            _give(text)
+
+
+def _give(text: str) -> None:
+    given, env = text.encode(), environment()
     try:
         done = subprocess.run(
-            ["scontrol"], input=text, capture_output=True, env=environment(), timeout=_SECONDS
+            ["scontrol"], input=given, capture_output=True, env=env, timeout=_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ConnectionError(f"scontrol: {str(error)[-200:]}") from error
@@ -54,7 +95,7 @@ def carry_out(orders: Sequence[str]) -> None:
 
 
 def cancel(job_id: str) -> None:
-    """Cancel a job; one that has gone is left so. Raises as ``carry_out``."""
+    """Cancel a job; one that has gone is left so. Raises as ``Marks.carry_out``."""
     try:
         output(["scancel", job_id])
     except InputError as error:
@@ -62,7 +103,7 @@ def cancel(job_id: str) -> None:
             raise ConnectionError(str(error)) from error
 
 
-def hold_all(lives: Iterable[LifeRow], waiting: Iterable[str]) -> Iterator[str]:
+def hold_all(lives: Iterable[LifeRow], waiting: Iterable[str]) -> Iterator[Order]:
     """Yield orders that hold jobs; one for an array, where it is for all of its tasks that wait."""
     tasks = Counter(base for base, _, task in (each.partition("_") for each in waiting) if task)
     groups: dict[tuple[str, str], list[str]] = {}
@@ -72,42 +113,40 @@ def hold_all(lives: Iterable[LifeRow], waiting: Iterable[str]) -> Iterator[str]:
     for (base, restarts), job_ids in groups.items():
         again = "" if restarts == "0" else " StartTime=now"  # else it begins two minutes later
         for job_id in [base] if 1 < len(job_ids) == tasks[base] else job_ids:
-            mark = f"AdminComment={_MARK}:{restarts}"
-            yield f"{_update(job_id)} Priority=0 {mark} ReqNodeList={again}"
+            text = f"{_update(job_id)} Priority=0 ReqNodeList={again}"
+            yield Order(text, job_id, f"{_MARK}:{restarts}")
 
 
-def start(job_id: str, placement: Placement) -> Iterator[str]:
+def start(life: LifeRow, placement: Placement) -> Iterator[Order]:
     """Yield the orders that let a held job go, to the nodes that were chosen for it, if any."""
     nodes = ",".join(dict.fromkeys(name for name, _ in placement.tasks_by_node))
-    if nodes:
-        yield f"{_update(job_id)} ReqNodeList={nodes}"
-    yield f"release {job_id}"
+    if nodes or life.RestartCnt != "0":  # those of an attempt before stand there
+        yield Order(f"{_update(life.JobArrayID)} ReqNodeList={nodes}")
+    yield Order(f"release {life.JobArrayID}")
 
 
-def stop(life: LifeRow) -> Iterator[str]:
-    """Yield the orders that requeue what runs, and hold it here."""
-    yield f"requeuehold {life.JobArrayID}"
+def stop(life: LifeRow) -> Order:
+    """Return the order that requeues what runs, and holds it here."""
     mark = f"{_MARK}:{int(life.RestartCnt) + 1}"
-    yield f"{_update(life.JobArrayID)} AdminComment={mark} ReqNodeList="
+    return Order(f"requeuehold {life.JobArrayID}", life.JobArrayID, mark)
 
 
-def let_go(life: LifeRow) -> Iterator[str]:
+def let_go(life: LifeRow) -> Iterator[Order]:
     """Yield the orders that leave a held job to Slurm, as if it had never been held."""
-    nodes = " ReqNodeList=" if names_nodes(life) else ""
-    yield f"{_update(life.JobArrayID)} AdminComment={nodes}"
-    yield f"release {life.JobArrayID}"
+    if names_nodes(life):
+        yield Order(f"{_update(life.JobArrayID)} ReqNodeList=")
+    yield Order(f"release {life.JobArrayID}", life.JobArrayID, "")
 
 
-def keep(life: LifeRow, *, is_wished: bool) -> str:
-    """Return the order by which a held job is kept so as a person wishes, or no longer."""
-    mark = _KEPT if is_wished else f"{_MARK}:{life.RestartCnt}"
-    return f"{_update(life.JobArrayID)} AdminComment={mark}"
+def keep(life: LifeRow, *, is_wished: bool) -> Order:
+    """Return the mark by which a held job is kept so as a person wishes, or no longer."""
+    return Order("", life.JobArrayID, _KEPT if is_wished else f"{_MARK}:{life.RestartCnt}")
 
 
-def change_limit(job_id: str, seconds: float | None) -> str:
+def change_limit(job_id: str, seconds: float | None) -> Order:
     """Return the order that changes the limit of a job, in whole minutes."""
     limit = "UNLIMITED" if seconds is None else str(max(1, round(seconds / 60.0)))
-    return f"{_update(job_id)} TimeLimit={limit}"
+    return Order(f"{_update(job_id)} TimeLimit={limit}")
 
 
 def is_held(life: LifeRow) -> bool:
@@ -115,9 +154,19 @@ def is_held(life: LifeRow) -> bool:
     return life.StateCompact == "PD" and life.PriorityLong == "0"
 
 
-def is_marked(life: LifeRow) -> bool:
+def is_held_here(life: LifeRow) -> bool:
+    """Return whether a job is held, and that by no one else."""
+    return is_held(life) and (life.admin_comment == _MARK or _is_marked(life))
+
+
+def was_let_go(life: LifeRow) -> bool:
+    """Return whether a job that was held here is held no more."""
+    return not is_held(life) and _is_marked(life)
+
+
+def _is_marked(life: LifeRow) -> bool:
     """Return whether a job was held here since it was last requeued."""
-    return life.admin_comment in (_MARK, _KEPT, f"{_MARK}:{life.RestartCnt}")
+    return life.admin_comment in (_KEPT, f"{_MARK}:{life.RestartCnt}")
 
 
 def is_kept(life: LifeRow) -> bool:
@@ -130,17 +179,18 @@ def names_nodes(life: LifeRow) -> bool:
     return life.admin_comment.startswith(f"{_MARK}:")
 
 
-def release_all(*, is_tried: bool = False) -> list[str]:
+def release_all(state: Path, *, is_tried: bool = False) -> list[str]:
     """Let go of all that is held here, but for what a person wishes held; returns their ids.
 
-    Nothing is changed if it is only tried. Raises ``InputError`` or ``ConnectionError`` if Slurm
-    does not answer, or takes no
+    Nothing is changed if it is only tried. Raises ``InputError`` if Slurm does not answer or no
+    service has worked in this folder, ``ConnectionError`` if Slurm takes no orders.
     """
-    held = [each for each in read_lives() if is_held(each) and is_marked(each)]
+    marks = Marks(_attempts(state))
+    held = [each for each in map(marks.on, read_lives()) if is_held_here(each)]
     held = [each for each in held if not is_kept(each)]
     held.sort(key=lambda each: [*map(int, re.findall(r"\d+", each.JobArrayID))])  # as they came
     if held and not is_tried:
-        carry_out([order for each in held for order in let_go(each)])
+        marks.carry_out([order for each in held for order in let_go(each)])
     return [each.JobArrayID for each in held]
 
 
@@ -149,21 +199,25 @@ def watch(state: Path, say: Callable[[str], None]) -> None:
 
     Raises ``InputError`` if there is no such folder.
     """
-    folder = state / "attempts"
-    if not folder.is_dir():
-        raise InputError("no service has worked here", source=state, expected="its folder of state")
-    for silent_seconds in _silences(folder / ALIVE):
+    for silent_seconds in _silences(_attempts(state) / ALIVE):
         if silent_seconds < _SILENT_SECONDS:
             time.sleep(_EVERY_SECONDS)
             continue
         try:
-            released = release_all()
+            released = release_all(state)
         except (ConnectionError, InputError) as error:
             say(f"the service is silent, and its holds cannot be lifted: {error}")
         else:
             if released:
                 say(f"silent for {silent_seconds:.0f} s: let go of {', '.join(released)}")
         time.sleep(_AGAIN_SECONDS)
+
+
+def _attempts(state: Path) -> Path:
+    folder = state / "attempts"
+    if not folder.is_dir():
+        raise InputError("no service has worked here", source=state, expected="its folder of state")
+    return folder
 
 
 def _silences(alive: Path) -> Iterator[float]:
