@@ -9,12 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from foresail.campaigns.figures import (
-    all_against_baseline,
-    correlation_map,
-    error_distribution,
-    prediction_distribution,
-)
+from foresail.campaigns import figures
 from foresail.campaigns.plan import EASY_PLUS_PLUS, clairvoyant_triples
 from foresail.campaigns.results import Results
 from foresail.campaigns.selection import (
@@ -76,10 +71,10 @@ def findings_of(results: Results, rule: SelectionRule) -> Findings:
         choices=choices,
         errors=prediction_errors(table),
         parts=(
-            all_against_baseline(table, rule.baseline, _named(table, choices, rule)),
-            correlation_map(correlations(table)),
-            error_distribution(quantiles, largest),
-            prediction_distribution(quantiles, largest),
+            figures.all_against_baseline(table, rule.baseline, _named(table, choices, rule)),
+            figures.correlation_map(correlations(table)),
+            figures.error_distribution(quantiles, largest),
+            figures.prediction_distribution(quantiles, largest),
         ),
         rule=rule,
         said=tuple(results.said()),

@@ -24,13 +24,7 @@ from foresail.model.event import EndedBecause, HistoryOutcome, Outcome
 from foresail.model.job import Job
 from foresail.model.protocols import Predictor
 from foresail.model.whole_files import write_durably
-from foresail.predictors.saving import (
-    StateHeader,
-    load_state,
-    read_header,
-    require_savable,
-    save_state,
-)
+from foresail.predictors import saving
 from foresail.record.job_life import JobHistory
 from foresail.record.log_text import parse_record, record_line
 from foresail.record.records import EventTaken
@@ -275,9 +269,9 @@ def require_learnable(policy: str, path: Path) -> None:
     """
     part = parse_policy(policy).predictor
     predictor = part.build()
-    require_savable(predictor, part.text)
+    saving.require_savable(predictor, part.text)
     if path.exists():
-        load_state(path, predictor, part.text)
+        saving.load_state(path, predictor, part.text)
     elif not path.parent.is_dir():
         raise InputError("there is no such folder", source=path.parent)
 
@@ -320,11 +314,11 @@ class LearnedFile:
     def _write(self, path: Path, predictor: Predictor) -> None:
         """Into the file; beside it, which is an error, if another run has written it since."""
         learned_by = parse_policy(self._settings.policy).predictor.text
-        header = StateHeader(learned_by, self._settings.learned_as)
+        header = saving.StateHeader(learned_by, self._settings.learned_as)
         if self._is_ours(path):
-            save_state(path, predictor, header)
+            saving.save_state(path, predictor, header)
             return
-        save_state(self._aside, predictor, header)
+        saving.save_state(self._aside, predictor, header)
         raise InputError(
             "was written by another run meanwhile, and is left as it is",
             source=path,
@@ -336,4 +330,4 @@ class LearnedFile:
             return True
         if self.knew_before and path.read_bytes() == self._before.read_bytes():
             return True
-        return read_header(path).written_by == self._settings.learned_as
+        return saving.read_header(path).written_by == self._settings.learned_as

@@ -20,15 +20,9 @@ from foresail.kernels.signatures import PredictorState, PredictorSteps
 from foresail.model.distribution import Distribution, Floats
 from foresail.model.errors import InputError
 from foresail.model.short_form import part_of
+from foresail.predictors import stepped
 from foresail.predictors.kernels import members
 from foresail.predictors.kernels.members import point_belief
-from foresail.predictors.stepped import (
-    Layout,
-    PredictorSnapshot,
-    SteppedPredictor,
-    joined,
-    lengthened,
-)
 
 _COPIED_AT_ONCE: Final = 1 << 16
 
@@ -42,7 +36,7 @@ class Own:
     job_columns: int
 
 
-def member(text: str, field: str) -> SteppedPredictor:
+def member(text: str, field: str) -> stepped.SteppedPredictor:
     """The predictor with this short form, as a member of a composite.
 
     Raises ``UnknownNameError`` if there is none of this name, or it has no such parameter;
@@ -50,7 +44,7 @@ def member(text: str, field: str) -> SteppedPredictor:
     parameter that named it.
     """
     built = part_of("predictor", text).build()
-    if not isinstance(built, SteppedPredictor) or built.needs_truth:
+    if not isinstance(built, stepped.SteppedPredictor) or built.needs_truth:
         raise InputError(
             "cannot be a member of another predictor",
             field=field,
@@ -60,16 +54,18 @@ def member(text: str, field: str) -> SteppedPredictor:
     return built
 
 
-class CompositePredictor(SteppedPredictor):
+class CompositePredictor(stepped.SteppedPredictor):
     """A predictor with members; subclasses give its own steps."""
 
     def __init__(
-        self, steps: PredictorSteps, made_of: Sequence[SteppedPredictor], own: Own
+        self, steps: PredictorSteps, made_of: Sequence[stepped.SteppedPredictor], own: Own
     ) -> None:
         self._members = tuple(made_of)
         self._own = own
         features = dict.fromkeys(name for each in made_of for name in each.source_features)
-        layout = Layout(np.zeros(0), own.user_columns, own.job_columns, features=tuple(features))
+        layout = stepped.Layout(
+            np.zeros(0), own.user_columns, own.job_columns, features=tuple(features)
+        )
         super().__init__(steps, layout)
         users = [width for each in made_of for width in each.user_widths]
         jobs = [width for each in made_of for width in each.job_widths]
@@ -88,7 +84,7 @@ class CompositePredictor(SteppedPredictor):
         of_members = [step for each in self._members for step in each.steps]
         return (*super().steps, *of_members, point_belief)
 
-    def restore(self, known: PredictorSnapshot) -> None:
+    def restore(self, known: stepped.PredictorSnapshot) -> None:
         """Restore like ``SteppedPredictor.restore``; step addresses are those of this process."""
         super().restore(known)
         self._write_addresses()
@@ -126,7 +122,7 @@ class CompositePredictor(SteppedPredictor):
         blank = np.zeros((slots, SPEC_COLUMNS + len(features)))
         parts = [each.compiled(blank, features) for each in self._members]
         longer = [
-            (steps, state._replace(users=lengthened(state.users, users, each.user_widths)))
+            (steps, state._replace(users=stepped.lengthened(state.users, users, each.user_widths)))
             for each, (steps, state) in zip(self._members, parts, strict=True)
         ]
         return self._packed(longer)
@@ -157,7 +153,7 @@ class CompositePredictor(SteppedPredictor):
             place += state.model.size
             users.append(state.users)
             jobs.append(state.jobs)
-        return PredictorState(model, joined(users), joined(jobs))
+        return PredictorState(model, stepped.joined(users), stepped.joined(jobs))
 
     def _belief(self, slot: int) -> Distribution:
         row = np.empty(len(BELIEF_LEVELS))

@@ -8,13 +8,8 @@ import numpy as np
 
 from foresail.distributions.basic import Point
 from foresail.distributions.kernels.summary import summarise_point
+from foresail.kernels import signatures
 from foresail.kernels.compile import bare_step
-from foresail.kernels.signatures import (
-    PREDICTOR_STEP,
-    PredictorInputs,
-    PredictorState,
-    PredictorSteps,
-)
 from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
 from foresail.model.event import Outcome
@@ -24,8 +19,8 @@ from foresail.model.registry import NoParameters, register
 from foresail.predictors.kernels.request import ignore
 
 
-@bare_step(PREDICTOR_STEP)
-def predict(inputs: PredictorInputs) -> None:
+@bare_step(signatures.PREDICTOR_STEP)
+def predict(inputs: signatures.PredictorInputs) -> None:
     """Predict the content of the job's row: its real runtime."""
     summarise_point(inputs.jobs[inputs.slot, 0], inputs.summaries[inputs.slot])
 
@@ -62,7 +57,7 @@ class Clairvoyant(Predictor):
         self,
         specs: Floats,
         features: tuple[str, ...] = (),  # noqa: ARG002 - knows better
-    ) -> tuple[PredictorSteps, PredictorState]:
+    ) -> tuple[signatures.PredictorSteps, signatures.PredictorState]:
         """Steps and state for a compiled replay of the revealed jobs, in the order revealed.
 
         Raises ``InputError`` if the revealed runtimes are not one per row of ``specs``.
@@ -74,5 +69,5 @@ class Clairvoyant(Predictor):
                 expected=f"{len(specs)} runtimes",
             )
         runtimes = np.fromiter(self._truth.values(), dtype=np.float64, count=len(specs))
-        state = PredictorState(np.zeros(1), np.zeros((1, 1)), runtimes.reshape(-1, 1))
-        return PredictorSteps(predict, ignore, ignore), state
+        state = signatures.PredictorState(np.zeros(1), np.zeros((1, 1)), runtimes.reshape(-1, 1))
+        return signatures.PredictorSteps(predict, ignore, ignore), state

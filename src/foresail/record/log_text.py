@@ -41,14 +41,6 @@ from foresail.model.job import DeadlineValue, DecayingValue, Job, JobSize, Stage
 from foresail.model.preference import PlacementOption, Preference
 from foresail.record import records
 from foresail.record.beliefs import shared_belief
-from foresail.record.records import (
-    Committed,
-    EventTaken,
-    Manifest,
-    Predicted,
-    ReasonsChanged,
-    Record,
-)
 
 NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -119,7 +111,9 @@ _staged: Final = lru_cache(maxsize=4_096)(msgspec.json.Decoder(tuple[Stage, ...]
 """Of the same text one value, which is found sooner than one that is read and compared."""
 
 
-def frequent_record(line: str) -> EventTaken | Predicted | ReasonsChanged | None:
+def frequent_record(
+    line: str,
+) -> records.EventTaken | records.Predicted | records.ReasonsChanged | None:
     """The record of a line; None if it is not one of these, or anything about it is unusual."""
     try:
         found = _decoded(line)
@@ -131,14 +125,14 @@ def frequent_record(line: str) -> EventTaken | Predicted | ReasonsChanged | None
         return None
 
 
-def _reasons(found: _ReasonsChanged) -> ReasonsChanged:
+def _reasons(found: _ReasonsChanged) -> records.ReasonsChanged:
     told = found.reasons
     alike = AlikeReasons(told.code, told.job_ids, told.numbers, told.by_job)
-    return ReasonsChanged(found.step, found.time, alike)
+    return records.ReasonsChanged(found.step, found.time, alike)
 
 
-def _prediction(found: _Predicted) -> Predicted:
-    return Predicted(
+def _prediction(found: _Predicted) -> records.Predicted:
+    return records.Predicted(
         found.step,
         shared(found.time),
         shared(found.job_id),
@@ -151,7 +145,7 @@ def _prediction(found: _Predicted) -> Predicted:
     )
 
 
-def _submission(found: _Event) -> EventTaken:
+def _submission(found: _Event) -> records.EventTaken:
     job = found.event.job
     known = Job(
         shared(job.job_id),
@@ -168,7 +162,7 @@ def _submission(found: _Event) -> EventTaken:
         NO_ATTRIBUTES,
     )
     event = Submitted(shared(found.event.time), known)
-    return EventTaken(found.step, shared(found.time), event)
+    return records.EventTaken(found.step, shared(found.time), event)
 
 
 @lru_cache(maxsize=4_096, typed=True)
@@ -188,7 +182,7 @@ _NAMES: Final = (
     *("refusal", "reasons", "instruction", "correction", "drained", "reopened", "policy"),
     *("forgotten", "committed", "counted"),
 )
-_KINDS: Final[Mapping[str, type]] = dict(zip(_NAMES, get_args(Record), strict=True))
+_KINDS: Final[Mapping[str, type]] = dict(zip(_NAMES, get_args(records.Record), strict=True))
 _ONE_REASON: Final = "reason"
 """What earlier versions wrote instead of ``reasons``: a record for each job."""
 
@@ -238,7 +232,7 @@ _BUILT_APART: Final = frozenset({*_TYPES, "job", "reasons"})
 """Fields of jobs, events, instructions and reasons, which are made by rules of their own."""
 
 
-def record_line(record: Record) -> str:
+def record_line(record: records.Record) -> str:
     """The record as one line of JSON, with its line end."""
     plain = {"kind": _KIND_OF[type(record)], **_plain_fields(record)}
     try:
@@ -247,7 +241,7 @@ def record_line(record: Record) -> str:
         return _in_ascii(plain) + "\n"
 
 
-def read_log(path: Path) -> Iterator[Record]:
+def read_log(path: Path) -> Iterator[records.Record]:
     """The records of a log file in order; an incomplete last line is left out.
 
     Raises ``InputError`` if the file cannot be read, does not begin with a manifest, or holds a
@@ -277,7 +271,7 @@ def read_log(path: Path) -> Iterator[Record]:
         raise InputError("holds no record", source=path, expected="an event log")
 
 
-def parse_record(line: str, source: object, number: int) -> Record:
+def parse_record(line: str, source: object, number: int) -> records.Record:
     """One line of a log as a record.
 
     Raises ``InputError`` if the line is not a record; names the source and the line.
@@ -294,7 +288,7 @@ def parse_record(line: str, source: object, number: int) -> Record:
         for field, types in _TYPES.items():
             if field in plain:
                 plain[field] = _typed(plain[field], types)
-        if kind is ReasonsChanged:
+        if kind is records.ReasonsChanged:
             plain["reasons"] = _AlikeFields.model_validate(plain["reasons"]).reasons()
         return _checked(kind, plain)  # type: ignore[no-any-return] # it is one of _KINDS
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -474,11 +468,11 @@ class LogClock:
         """The start of the run on the log's own clock (seconds)."""
         return self._zero or 0.0
 
-    def see(self, record: Record) -> None:
+    def see(self, record: records.Record) -> None:
         """Take the next record of the log."""
         if self._zero is not None:
             return
-        if isinstance(record, Manifest):
+        if isinstance(record, records.Manifest):
             self.start_unix_seconds = record.origin_unix_seconds
             return
         first = getattr(record, "time", None)
@@ -489,14 +483,14 @@ class LogClock:
                 self.start_unix_seconds = first
 
 
-COMMITTED_LINE: Final = record_line(Committed())
+COMMITTED_LINE: Final = record_line(records.Committed())
 """What ends every step of a live run's log."""
 
 
 class EventLog(Protocol):
     """Destination of records."""
 
-    def append(self, record: Record) -> None:
+    def append(self, record: records.Record) -> None:
         """Take one record."""
 
     def commit(self) -> None:
@@ -506,7 +500,7 @@ class EventLog(Protocol):
 class NullLog:
     """Keeps nothing; control does not even make the records."""
 
-    def append(self, record: Record) -> None:
+    def append(self, record: records.Record) -> None:
         """Forget the record."""
 
     def commit(self) -> None:
@@ -516,10 +510,10 @@ class NullLog:
 class MemoryLog:
     """Keeps the records in ``records``."""
 
-    def __init__(self, manifest: Manifest) -> None:
-        self.records: list[Record] = [manifest]
+    def __init__(self, manifest: records.Manifest) -> None:
+        self.records: list[records.Record] = [manifest]
 
-    def append(self, record: Record) -> None:
+    def append(self, record: records.Record) -> None:
         """Keep the record."""
         self.records.append(record)
 
@@ -536,7 +530,7 @@ class JsonLinesLog:
     Raises ``InputError`` if the file cannot be opened for writing.
     """
 
-    def __init__(self, path: Path, manifest: Manifest | None) -> None:
+    def __init__(self, path: Path, manifest: records.Manifest | None) -> None:
         self._path = path
         self._lines: list[str] = []
         self._file = _open_at_last_whole_line(path)
@@ -544,7 +538,7 @@ class JsonLinesLog:
             self.append(manifest)
             self.commit()
 
-    def append(self, record: Record) -> None:
+    def append(self, record: records.Record) -> None:
         """Keep the record until the step is committed."""
         self._lines.append(record_line(record))
 
@@ -583,7 +577,7 @@ class DurableLog:
     takes no more.
     """
 
-    def __init__(self, path: Path, manifest: Manifest | None) -> None:
+    def __init__(self, path: Path, manifest: records.Manifest | None) -> None:
         self._path = path
         self._lines: list[str] = []
         try:
@@ -595,7 +589,7 @@ class DurableLog:
             self.append(manifest)
             self.commit()
 
-    def append(self, record: Record) -> None:
+    def append(self, record: records.Record) -> None:
         """Keep the record until the step is committed."""
         self._lines.append(record_line(record))
 

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Final
 from foresail.model.cluster import Cluster, NamedPartitions
 from foresail.model.errors import InputError
 from foresail.model.protocols import ProgressCallback
-from foresail.scenario.engines import (
-    COMPILED_REPLAY,
-    TASK_REPLAY,
-    ScenarioEngine,
-    engine_of,
-    starts_apart,
-)
+from foresail.scenario import engines
 from foresail.scenario.own_requests import with_options
 from foresail.scenario.scenario import Scenario
 
@@ -81,10 +75,10 @@ def _with_partitions_of_nodes(told: Schedule, jobs: Workload, cluster: Cluster) 
 
 
 def _carried_out(scenario: Scenario, watch: ProgressCallback | None) -> Schedule:
-    engine = engine_of(scenario)
-    if engine is TASK_REPLAY:
+    engine = engines.engine_of(scenario)
+    if engine is engines.TASK_REPLAY:
         return _named(_run_tasks(scenario, watch), engine)
-    if engine is COMPILED_REPLAY:
+    if engine is engines.COMPILED_REPLAY:
         from foresail.simulator.replay import replay
 
         schedule = replay(
@@ -124,7 +118,7 @@ def _ready_for_events(scenario: Scenario) -> Scenario:
         require_known_preferences(jobs.jobs, scenario.cluster, jobs.meta.source)
     named = NamedPartitions(scenario.cluster)
     first = next((each for each in jobs.jobs["partition"].unique() if named.asked(each)), None)
-    if first is not None and starts_apart(scenario.policy):
+    if first is not None and engines.starts_apart(scenario.policy):
         raise InputError(
             "policies that start tasks apart know no partitions, and jobs name some",
             source=jobs.meta.source,
@@ -151,5 +145,5 @@ def _run_tasks(scenario: Scenario, watch: ProgressCallback | None) -> Schedule:
     return replay_tasks(scenario.jobs, scenario.policy, history, watch)
 
 
-def _named(schedule: Schedule, engine: ScenarioEngine) -> Schedule:
+def _named(schedule: Schedule, engine: engines.ScenarioEngine) -> Schedule:
     return replace(schedule, meta=replace(schedule.meta, engine=engine.name))

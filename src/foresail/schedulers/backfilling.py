@@ -24,13 +24,7 @@ from foresail.model.errors import require, require_at_least
 from foresail.model.registry import NoParameters, register
 from foresail.schedulers._queueing import QueueScheduler
 from foresail.schedulers._reference import EasyReference
-from foresail.schedulers.kernels.backfill import (
-    conservative_pass,
-    easy_pass,
-    guarded_pass,
-    in_order_pass,
-    reserving_pass,
-)
+from foresail.schedulers.kernels import backfill
 from foresail.schedulers.order_expression import Orders
 
 
@@ -52,7 +46,7 @@ class InOrder(QueueScheduler):
 
     def __init__(self, parameters: InOrderParameters) -> None:
         orders = Orders(parameters.queue, age_limit_seconds=parameters.age_limit_seconds)
-        super().__init__(in_order_pass, orders, most_reserved=0)
+        super().__init__(backfill.in_order_pass, orders, most_reserved=0)
 
 
 @register("scheduler", "fcfs")
@@ -102,7 +96,7 @@ class Easy(QueueScheduler):
 
     def __init__(self, parameters: EasyParameters) -> None:
         require_at_least(parameters, 0, "reservations")
-        one_pass = easy_pass if parameters.reservations == 1 else reserving_pass
+        one_pass = backfill.easy_pass if parameters.reservations == 1 else backfill.reserving_pass
         orders = Orders(
             queue=parameters.queue,
             candidates=parameters.order,
@@ -137,7 +131,7 @@ class Conservative(QueueScheduler):
         orders = Orders(
             parameters.queue, plan=parameters.plan, age_limit_seconds=parameters.age_limit_seconds
         )
-        super().__init__(conservative_pass, orders, keeps_plan=True)
+        super().__init__(backfill.conservative_pass, orders, keeps_plan=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +162,7 @@ class Guarded(QueueScheduler):
             require(getattr(parameters, name) >= 0, parameters, name, "0 or more")
         orders = Orders(queue=parameters.queue, plan=parameters.plan)
         shares = Shares(parameters.patience, parameters.bound)
-        super().__init__(guarded_pass, orders, 0.0, most_reserved=1, shares=shares)
+        super().__init__(backfill.guarded_pass, orders, 0.0, most_reserved=1, shares=shares)
 
     def reference(self, cluster: Cluster) -> EasyReference:
         """Return what EASY would have done with the same jobs, as it becomes known."""

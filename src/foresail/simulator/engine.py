@@ -20,14 +20,9 @@ from foresail.model.protocols import Progress, ProgressCallback
 from foresail.model.registry import NoParameters, find_quickly
 from foresail.record import schedule
 from foresail.record.state import State
+from foresail.simulator import simulated_cluster
 from foresail.simulator.conditions import IDEAL, ClusterConditions
 from foresail.simulator.driver import Driver
-from foresail.simulator.simulated_cluster import (
-    ExecutionModel,
-    FixedRuntimes,
-    SimulatedCluster,
-    capacity_over_time,
-)
 from foresail.simulator.truth import reveal, runtimes_of_allocations
 from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.workload import Workload
@@ -71,7 +66,7 @@ def simulate_events(
     began = time.perf_counter()
     truth = workload.truth()
     reveal(workload, controller.predictor)
-    capacity = capacity_over_time(controller.cluster, conditions)
+    capacity = simulated_cluster.capacity_over_time(controller.cluster, conditions)
 
     def job_of(job_id: str) -> Job:
         return controller.state.submitted_job(job_id).job
@@ -84,7 +79,7 @@ def simulate_events(
             expected="run_scenario, which reads them",
         )
     news: list[NDArray[np.float64]] = []
-    execution: ExecutionModel
+    execution: simulated_cluster.ExecutionModel
     use_over_time: Callable[..., pl.DataFrame] | None = None
     if conditions.share_nodes:
         shared = _shared_nodes()(
@@ -100,10 +95,10 @@ def simulate_events(
     else:
         in_parts = controller.state.starts_tasks
         runtime_of = runtimes_of_allocations(workload) if in_parts else _of_whole_jobs(truth)
-        execution = FixedRuntimes(
+        execution = simulated_cluster.FixedRuntimes(
             runtime_of, job_of, controller.cluster, conditions, enforces_limits=enforce_limits
         )
-    cluster = SimulatedCluster(controller.cluster, execution, job_of, conditions)
+    cluster = simulated_cluster.SimulatedCluster(controller.cluster, execution, job_of, conditions)
     removals = (each for each in conditions.node_changes if isinstance(each, NodeRemoved))
     departures = controller.foresee(removals)
     cpus: list[float] = []

@@ -5,15 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from foresail.cli import renting_options
 from foresail.cli.log_options import LogOptions, LogPath
 from foresail.cli.progress import doing
-from foresail.cli.renting_options import (
-    STANDARD_FILTERS,
-    Filters,
-    PicturedAnswerOptions,
-    times_of,
-    trace_jobs,
-)
 from foresail.model.errors import InputError
 
 _PATIENCES: Final = ("1h", "6h", "24h")
@@ -31,9 +25,9 @@ def command(
     gpu_watts: float = _GPU_WATTS,
     hour_grams: float = 0.0,
     repeat: str | None = None,
-    filters: Filters = None,
+    filters: renting_options.Filters = None,
     log_options: LogOptions = LogOptions(),
-    answering: PicturedAnswerOptions = PicturedAnswerOptions(),
+    answering: renting_options.PicturedAnswerOptions = renting_options.PicturedAnswerOptions(),
 ) -> None:
     """Start each job, within its patience, when it emits least CO2: the savings.
 
@@ -67,10 +61,10 @@ def command(
         raise InputError(
             "cannot repeat so", field="--repeat", value=repeat, expected=" or ".join(_REPEATS)
         )
-    patiences = times_of(patience or _PATIENCES, "--patience")
+    patiences = renting_options.times_of(patience or _PATIENCES, "--patience")
     answering.require_folder()
-    workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
-    jobs = trace_jobs(workload, log)
+    workload = load_cleaned(log, log_options, filters or renting_options.STANDARD_FILTERS)
+    jobs = renting_options.trace_jobs(workload, log)
     require_within_horizon(workload)
     origin = workload.meta.origin_unix_seconds
     series = read_intensity(intensity, origin, None if repeat is None else Repeat(repeat))

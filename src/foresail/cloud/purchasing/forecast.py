@@ -10,12 +10,7 @@ from typing import Final
 import numpy as np
 
 from foresail.cloud.purchasing import demand as demands
-from foresail.cloud.purchasing.offline import (
-    DEFAULT_SETTINGS,
-    OfflineSettings,
-    reserved_name,
-    total_demand,
-)
+from foresail.cloud.purchasing import offline
 from foresail.cloud.purchasing.resources import HeldCapacity, held_in_year
 from foresail.cloud.purchasing.stacked_demand import level_prices, value_by_slot
 from foresail.cloud.purchasing.terms import PurchaseTerms
@@ -68,7 +63,7 @@ def reserve_at_risk(
     jobs: demands.BoughtJobs,
     units: Floats,
     terms: PurchaseTerms,
-    settings: OfflineSettings = DEFAULT_SETTINGS,
+    settings: offline.OfflineSettings = offline.DEFAULT_SETTINGS,
     forecast: ForecastSettings = ForecastSettings(),
     held: Sequence[HeldCapacity] = (),
 ) -> RiskPlan:
@@ -95,7 +90,7 @@ def reserve_at_risk(
     demand = demands.priced_demand(jobs, units, prices, settings.slot_hours, filled, filled)
     longest = max((years for years, _ in terms.reserved), default=1)
     weights, growth = _futures(filled, settings.slot_hours, longest, forecast)
-    total = total_demand(demand)
+    total = offline.total_demand(demand)
     _require_demand(weights @ total, total, settings.slot_hours)
     tallest = _height(total, terms) * float(growth.max())
     unit = settings.level_units or tallest / _LEVELS
@@ -224,7 +219,7 @@ def _plan(
     units = {}
     for years in sorted(levels, reverse=True):
         more = max(levels[years] - reserved, 0)
-        units[reserved_name(years)] = float(more * unit)
+        units[offline.reserved_name(years)] = float(more * unit)
         paid += more * unit * price[years]
         reserved += more
     cost = first.uncommitted - first.worth[:, :reserved].sum(axis=1) + paid

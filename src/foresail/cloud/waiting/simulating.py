@@ -18,15 +18,9 @@ from foresail.cloud.waiting.jobs import (
     rents,
     writable,
 )
-from foresail.cloud.waiting.kernels import waiting
+from foresail.cloud.waiting.kernels import waiting, waiting_choice
 from foresail.cloud.waiting.kernels.placing import links_of, machines_of, timetable
 from foresail.cloud.waiting.kernels.waiting import EXPIRED, FIXED
-from foresail.cloud.waiting.kernels.waiting_choice import (
-    FEATURES,
-    WaitingRules,
-    WaitModel,
-    without_trees,
-)
 from foresail.cloud.waiting.kernels.waiting_plan import MachinePlan, empty_plan
 from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.errors import InputError, UnknownNameError, require
@@ -66,10 +60,10 @@ class WaitingPolicy:
             raise UnknownNameError("queue", self.queue, QUEUES)
 
     @property
-    def rules(self) -> WaitingRules:
+    def rules(self) -> waiting_choice.WaitingRules:
         """Rules as kernels take them."""
         patience = self.waiting_seconds if self.patience_seconds is None else self.patience_seconds
-        return WaitingRules(
+        return waiting_choice.WaitingRules(
             float(self.short_seconds),
             float(self.waiting_seconds),
             float(patience),
@@ -124,7 +118,7 @@ class Beliefs:
 
     runtime_seconds: Floats
     """Estimate per job."""
-    waits: Floats | WaitModel | Foresight | None = None
+    waits: Floats | waiting_choice.WaitModel | Foresight | None = None
     """Where waits come from: seconds per job, a model of the cluster's state, an oracle, or
     nothing: then no job is believed to wait."""
     delay_per_hour: Floats | None = None
@@ -132,14 +126,14 @@ class Beliefs:
 
     @classmethod
     def true_runtimes(
-        cls, jobs: TraceJobs, waits: Floats | WaitModel | Foresight | None = None
+        cls, jobs: TraceJobs, waits: Floats | waiting_choice.WaitModel | Foresight | None = None
     ) -> Beliefs:
         """The oracle of runtimes."""
         return cls(jobs.runtime_seconds, waits)
 
 
 _NONE = np.empty(0)
-_NO_MODEL = without_trees(_NONE, _NONE)
+_NO_MODEL = waiting_choice.without_trees(_NONE, _NONE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,14 +208,14 @@ def simulate(
     shapes = waiting.Shapes(
         np.stack(columns_of, axis=1), np.full(requests.cores.size, -1, np.int64)
     )
-    model = beliefs.waits if isinstance(beliefs.waits, WaitModel) else _NO_MODEL
+    model = beliefs.waits if isinstance(beliefs.waits, waiting_choice.WaitModel) else _NO_MODEL
     count = len(jobs)
     rows = -(-count // features_every) if features_every else 0
     outcomes = waiting.Outcomes(
         np.full(count, np.nan),
         np.empty(count, np.int8),
         np.empty(count, np.int64),
-        np.empty((rows, FEATURES)),
+        np.empty((rows, waiting_choice.FEATURES)),
     )
     rules = policy.rules
     links = links_of(_ranks(policy, columns, seed))
@@ -231,7 +225,7 @@ def simulate(
         expiries=timetable(count if rules.patience_seconds < np.inf else 0),
         links=links,
         tally=np.zeros(waiting.TALLY),
-        features=np.zeros(FEATURES),
+        features=np.zeros(waiting_choice.FEATURES),
         waits=np.zeros(max(model.base.size, 1)),
     )
     room.tally[waiting.TOTAL_CORES] = fixed.total_cores
@@ -363,12 +357,12 @@ def wait_rows(simulated: Simulated, policy: WaitingPolicy) -> WaitRows:
     return WaitRows(simulated.features[known], waited[known], cut[known])
 
 
-def linear_waits(rows: WaitRows) -> WaitModel:
+def linear_waits(rows: WaitRows) -> waiting_choice.WaitModel:
     """Least squares on the features."""
     inputs = np.column_stack((rows.features, np.ones(rows.wait_seconds.size)))
     scale = np.maximum(np.abs(inputs).max(axis=0), 1e-12)
     coefficients = np.linalg.lstsq(inputs / scale, rows.wait_seconds, rcond=None)[0] / scale
-    return without_trees(coefficients[-1:].copy(), coefficients[:-1].copy())
+    return waiting_choice.without_trees(coefficients[-1:].copy(), coefficients[:-1].copy())
 
 
 LEARNED_SHARE: Final = 1.0 / 3.0

@@ -9,26 +9,20 @@ from __future__ import annotations
 
 import math
 
-from foresail.kernels.columns import (
-    PREDICTED,
-    Q10,
-    QUANTILE_LEVELS,
-    SLOWDOWN_BOUND_SECONDS,
-    URGENCY,
-)
+from foresail.kernels import columns
 from foresail.kernels.compile import Floats, bare_kernel, part
 from foresail.kernels.waiting_jobs import first_not_below
 
-_QUANTILES = len(QUANTILE_LEVELS)
+_QUANTILES = len(columns.QUANTILE_LEVELS)
 
 
 @bare_kernel
 def summarise_point(value: float, row: Floats) -> None:
     """Fill a summary row for a belief in one number (seconds)."""
-    row[PREDICTED] = value
+    row[columns.PREDICTED] = value
     for i in range(_QUANTILES):
-        row[Q10 + i] = value
-    row[URGENCY] = 1.0 / max(value, SLOWDOWN_BOUND_SECONDS)
+        row[columns.Q10 + i] = value
+    row[columns.URGENCY] = 1.0 / max(value, columns.SLOWDOWN_BOUND_SECONDS)
 
 
 @bare_kernel
@@ -58,25 +52,25 @@ def piecewise_mean(levels: Floats, values: Floats) -> float:
 @part
 def _uniform_urgency(low: float, high: float) -> float:
     """E[1 / max(T, bound)] for T uniform on [low, high]."""
-    if high <= SLOWDOWN_BOUND_SECONDS:
-        return 1.0 / SLOWDOWN_BOUND_SECONDS
+    if high <= columns.SLOWDOWN_BOUND_SECONDS:
+        return 1.0 / columns.SLOWDOWN_BOUND_SECONDS
     if low >= high:
         return 1.0 / high
-    floor = max(low, SLOWDOWN_BOUND_SECONDS)
-    bounded = (floor - low) / SLOWDOWN_BOUND_SECONDS
+    floor = max(low, columns.SLOWDOWN_BOUND_SECONDS)
+    bounded = (floor - low) / columns.SLOWDOWN_BOUND_SECONDS
     return (bounded + math.log1p((high - floor) / floor)) / (high - low)
 
 
 @bare_kernel
 def summarise_piecewise(levels: Floats, values: Floats, row: Floats) -> None:
     """Fill a summary row for the distribution with the quantile function (levels, values)."""
-    row[PREDICTED] = piecewise_mean(levels, values)
+    row[columns.PREDICTED] = piecewise_mean(levels, values)
     for i in range(_QUANTILES):
-        row[Q10 + i] = piecewise_quantile(levels, values, QUANTILE_LEVELS[i])
+        row[columns.Q10 + i] = piecewise_quantile(levels, values, columns.QUANTILE_LEVELS[i])
     urgency = 0.0
     for i in range(1, levels.size):
         urgency += (levels[i] - levels[i - 1]) * _uniform_urgency(values[i - 1], values[i])
-    row[URGENCY] = urgency
+    row[columns.URGENCY] = urgency
 
 
 @bare_kernel
@@ -98,10 +92,10 @@ def atom_quantile(values: Floats, cumulative: Floats, level: float) -> float:
 @bare_kernel
 def summarise_atoms(values: Floats, probabilities: Floats, cumulative: Floats, row: Floats) -> None:
     """Fill a summary row for weighted atoms: ``values`` ascend, ``probabilities`` add up to 1."""
-    row[PREDICTED] = atom_mean(values, probabilities)
+    row[columns.PREDICTED] = atom_mean(values, probabilities)
     for i in range(_QUANTILES):
-        row[Q10 + i] = atom_quantile(values, cumulative, QUANTILE_LEVELS[i])
+        row[columns.Q10 + i] = atom_quantile(values, cumulative, columns.QUANTILE_LEVELS[i])
     urgency = 0.0
     for i in range(values.size):
-        urgency += probabilities[i] / max(values[i], SLOWDOWN_BOUND_SECONDS)
-    row[URGENCY] = urgency
+        urgency += probabilities[i] / max(values[i], columns.SLOWDOWN_BOUND_SECONDS)
+    row[columns.URGENCY] = urgency

@@ -19,13 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from foresail.distributions.kernels.streaming_histogram import (
-    CENTROIDS,
-    COUNT,
-    count_up_to,
-    histogram_columns,
-    insert,
-)
+from foresail.distributions.kernels import streaming_histogram
 from foresail.kernels.compile import Floats, bare_kernel, part
 from foresail.kernels.waiting_jobs import first_not_below
 from foresail.predictors.kernels.history_table import KEY_COLUMNS, TABLE_HEAD
@@ -75,13 +69,13 @@ _UNIT: Final = math.sqrt(12.0)
 
 def row_columns(bins: int, recent: int) -> int:
     """Length of a row."""
-    return VALUES + 3 * recent + histogram_columns(bins)
+    return VALUES + 3 * recent + streaming_histogram.histogram_columns(bins)
 
 
 @part
 def histogram_size(model: Floats) -> int:
     """Length of a histogram, with room for one bin more than it keeps."""
-    return CENTROIDS + 2 * (int(model[BINS]) + 1)
+    return streaming_histogram.CENTROIDS + 2 * (int(model[BINS]) + 1)
 
 
 @bare_kernel
@@ -94,7 +88,7 @@ def histogram_place(model: Floats) -> int:
 def estimate(row: Floats, histogram: int, estimator: int) -> float:
     """An estimator's value; needs a value in the histogram, which begins at this place."""
     if estimator == MEAN:
-        return float(row[SUM] / row[histogram + COUNT])
+        return float(row[SUM] / row[histogram + streaming_histogram.COUNT])
     if estimator == MEDIAN:
         return float(row[MEDIAN_VALUE])
     if estimator == ROLLING:
@@ -137,7 +131,7 @@ def _add(model: Floats, row: Floats, value: float) -> None:
     """Add a value to the sum and the histogram."""
     row[SUM] += value
     begin = histogram_place(model)
-    insert(row[begin : begin + histogram_size(model)], value, 1.0)
+    streaming_histogram.insert(row[begin : begin + histogram_size(model)], value, 1.0)
 
 
 @part
@@ -227,11 +221,11 @@ def watch(model: Floats, row: Floats, value: float) -> None:
     """Add a value's rank to the cumulative sums; if one has risen too high, begin the row anew."""
     begin = histogram_place(model)
     histogram = row[begin : begin + histogram_size(model)]
-    count = histogram[COUNT]
+    count = histogram[streaming_histogram.COUNT]
     if count == 0.0:
         return
-    at_most = count_up_to(histogram, value)
-    below = count_up_to(histogram, np.nextafter(value, -np.inf))
+    at_most = streaming_histogram.count_up_to(histogram, value)
+    below = streaming_histogram.count_up_to(histogram, np.nextafter(value, -np.inf))
     rank = (0.5 * (below + at_most) + 0.5) / (count + 1.0)
     surprise = _UNIT * (rank - 0.5)
     row[UPWARDS] = max(row[UPWARDS] + surprise - _DRIFT, 0.0)

@@ -16,6 +16,7 @@ from foresail.model.errors import InputError
 from foresail.model.words import count, duration, number, percent, signed
 from foresail.reports import document as html
 from foresail.reports.comparison import job_figures
+from foresail.reports.comparison import view as views
 from foresail.reports.comparison.change_figures import relative_metrics, size_map
 from foresail.reports.comparison.sentences import (
     against_baseline,
@@ -25,13 +26,6 @@ from foresail.reports.comparison.sentences import (
     situation,
 )
 from foresail.reports.comparison.time_figures import use_over_time
-from foresail.reports.comparison.view import (
-    ReportView,
-    as_table,
-    partition_table,
-    summary_tables,
-    view_of,
-)
 from foresail.reports.figure import Figure, MissingFigure, write_page
 from foresail.reports.plan.page import RunCourse
 from foresail.traces.facts import Provenance
@@ -76,7 +70,7 @@ _MOST_MOVER_TABLES: Final = 3
 
 
 def page(
-    view: ReportView,
+    view: views.ReportView,
     parts: Sequence[Figure | MissingFigure],
     command: str | None = None,
     course: RunCourse | None = None,
@@ -111,7 +105,7 @@ def page(
     return html.document(title, "".join(body), drawn)
 
 
-def _subject(view: ReportView) -> str:
+def _subject(view: views.ReportView) -> str:
     names = [style.label for style in view.styles]
     if len(names) == 1:
         return names[0]
@@ -120,7 +114,7 @@ def _subject(view: ReportView) -> str:
     return f"{len(names)} policies compared"
 
 
-def _words(view: ReportView) -> str:
+def _words(view: views.ReportView) -> str:
     if not view.comparisons:
         return _paragraphs([*deadlines_alone(view.baseline), *alone(view.baseline)])
     blocks = []
@@ -142,15 +136,15 @@ def _paragraphs(sentences: Sequence[str]) -> str:
     return f"<p class='lead'>{html.as_html(' '.join(sentences))}</p>"
 
 
-def _summary_section(view: ReportView, command: str | None) -> str:
+def _summary_section(view: views.ReportView, command: str | None) -> str:
     parts = [each for some in map(partition_summaries, view.schedules) for each in some]
-    partitions = partition_table(parts)
+    partitions = views.partition_table(parts)
     names = [*map(html.policy_name, view.styles)]
     numbers = [
         *(
             html.ranked(f"Summary table {number}", told, names[-len(told.names) :])
             + html.note(f"{caption.replace('* best', '★ best')}.")
-            for number, (told, caption) in enumerate(summary_tables(view.summaries), start=1)
+            for number, (told, caption) in enumerate(views.summary_tables(view.summaries), start=1)
         ),
         html.note(view.schedules[0].meta.partitions_said),
         html.ranked("Partitions", partitions, map(html.as_html, partitions.names)) if parts else "",
@@ -158,7 +152,7 @@ def _summary_section(view: ReportView, command: str | None) -> str:
     return html.numbers_section("summary", "The numbers", "".join(numbers), command)
 
 
-def _coverage_section(view: ReportView) -> str:
+def _coverage_section(view: views.ReportView) -> str:
     covered = job_figures.coverage(view)
     title = "Do stated ranges keep their word?"
     if not covered.height:
@@ -179,7 +173,7 @@ def _coverage_section(view: ReportView) -> str:
     return f"<section id='coverage'><h2>{title}</h2>{shown}</section>"
 
 
-def _movers_section(view: ReportView) -> str:
+def _movers_section(view: views.ReportView) -> str:
     if not view.pairs:
         return ""
     blocks = []
@@ -199,7 +193,7 @@ def _movers_section(view: ReportView) -> str:
     )
 
 
-def _movers_table(what: str, jobs: pl.DataFrame, view: ReportView) -> str:
+def _movers_table(what: str, jobs: pl.DataFrame, view: views.ReportView) -> str:
     if not jobs.height:
         return f"<p class='none'>No job {what} anything.</p>"
     begin = view.window.begin_seconds
@@ -219,7 +213,7 @@ def _movers_table(what: str, jobs: pl.DataFrame, view: ReportView) -> str:
     return html.table(caption, headings, lines, words=2, caption=caption)
 
 
-def _footer(view: ReportView, command: str | None) -> str:
+def _footer(view: views.ReportView, command: str | None) -> str:
     conventions = ", ".join(sorted({s.meta.conventions for s in view.schedules}))
     engines = ", ".join(sorted({s.meta.engine or "real run" for s in view.schedules}))
     made = (
@@ -237,7 +231,7 @@ class Report:
     ``course`` is what the event log of the only schedule says of it, if there is one.
     """
 
-    view: ReportView
+    view: views.ReportView
     parts: tuple[Figure | MissingFigure, ...]
     course: RunCourse | None = None
 
@@ -255,7 +249,7 @@ def report_of(schedules: Sequence[Schedule], course: RunCourse | None = None) ->
     """
     if not schedules:
         raise InputError("a report needs a schedule", value=0, expected="at least one")
-    view = view_of(schedules)
+    view = views.view_of(schedules)
     parts = (
         *([job_figures.deadlines_and_goodput(view)] if job_figures.has_deadlines(view) else []),
         relative_metrics(view),
@@ -289,7 +283,7 @@ def write_report(
     tables = {figure.name: figure.table for figure in report.figures}
     if course is not None:
         tables |= course.plan.tables
-    tables["summary"] = as_table(report.view.summaries)
+    tables["summary"] = views.as_table(report.view.summaries)
     for position, jobs in enumerate(report.view.jobs):
         number = "" if len(report.view.jobs) == 1 else f"-{position + 1}"
         tables[f"by-user{number}"] = by_user(jobs)

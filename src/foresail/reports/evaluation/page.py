@@ -16,16 +16,7 @@ from foresail.evaluation.scores import Scores, as_table
 from foresail.evaluation.tables import STATED, Derived, derived_runtimes
 from foresail.model.words import count, duration, number, percent
 from foresail.reports import document as html
-from foresail.reports.evaluation.view import (
-    COLUMNS,
-    EvaluationView,
-    amount,
-    evaluation_view,
-    figures,
-    memory,
-    microseconds,
-    words_of,
-)
+from foresail.reports.evaluation import view as views
 from foresail.reports.figure import Figure, MissingFigure, write_page
 from foresail.traces.measured import quantity
 from foresail.traces.workload import Workload
@@ -42,15 +33,15 @@ def _more(unit: str) -> tuple[html.RankedColumn[Scores], ...]:
     return (
         html.RankedColumn("NMAE of median", lambda scored: scored.nmae_of_median.value, number, -1),
         html.RankedColumn(
-            "MAE", lambda scored: scored.mean_absolute_error, partial(amount, unit), -1
+            "MAE", lambda scored: scored.mean_absolute_error, partial(views.amount, unit), -1
         ),
-        html.RankedColumn("µs, 99.9 %", lambda scored: scored.p999_seconds, microseconds),
-        html.RankedColumn("state", _state, memory),
+        html.RankedColumn("µs, 99.9 %", lambda scored: scored.p999_seconds, views.microseconds),
+        html.RankedColumn("state", _state, views.memory),
     )
 
 
 def page(
-    view: EvaluationView,
+    view: views.EvaluationView,
     parts: Sequence[Figure | MissingFigure],
     derived: Sequence[tuple[str, tuple[Derived, ...]]] = (),
     command: str | None = None,
@@ -75,7 +66,7 @@ def page(
     return html.document(title, "".join(body), [part for part in parts if isinstance(part, Figure)])
 
 
-def sentences(view: EvaluationView) -> list[str]:
+def sentences(view: views.EvaluationView) -> list[str]:
     """Say what the evaluation says, in words."""
     said = []
     if len(view.scored) > 1:
@@ -84,13 +75,13 @@ def sentences(view: EvaluationView) -> list[str]:
             best = min(known, key=lambda i: view.scored[i].relative_crps.value)
             said.append(_verdict(view, best))
     for style, scored in zip(view.styles, view.scored, strict=True):
-        shares = scored.errors
+        shares, quantity = scored.errors, views.words_of(scored.quantity)
         words = (
             f"{style.label}: {percent(shares.within_factor_two)} of the estimates are within a "
             f"factor of two, {percent(shares.under)} too low, {percent(shares.tail)} too high by "
             "more than 95 %"
             if shares.jobs
-            else f"{style.label}: no relative error, every {words_of(scored.quantity)} is zero"
+            else f"{style.label}: no relative error, every {quantity} is zero"
         )
         if scored.ranges:
             words += f"; its 80 % ranges hold {percent(scored.coverage[80].value)} of the truths"
@@ -98,12 +89,12 @@ def sentences(view: EvaluationView) -> list[str]:
     return said
 
 
-def _verdict(view: EvaluationView, best: int) -> str:
+def _verdict(view: views.EvaluationView, best: int) -> str:
     scored, baseline = view.scored[best], view.first
     words = (
         f"Closest to what happened is {view.styles[best].label}: its CRPS, the error of the whole "
         f"distribution, is {number(scored.relative_crps.value)} of the mean "
-        f"{words_of(scored.quantity)}"
+        f"{views.words_of(scored.quantity)}"
     )
     if best and baseline.relative_crps.value > 0:
         less = 1.0 - scored.relative_crps.value / baseline.relative_crps.value
@@ -111,29 +102,29 @@ def _verdict(view: EvaluationView, best: int) -> str:
     return f"{words}."
 
 
-def _situation(view: EvaluationView) -> str:
+def _situation(view: views.EvaluationView) -> str:
     first = view.first
     words = [
         f"{count(first.jobs, 'job')} over {duration(view.span_seconds)}",
-        f"the {words_of(first.quantity)} predicted at submission",
+        f"the {views.words_of(first.quantity)} predicted at submission",
         "each job learned when it had ended"
         if first.learning == "on_completion"
         else "each job learned right after it was predicted",
     ]
     if first.unknown_jobs:
         words.append(
-            f"{count(first.unknown_jobs, 'job')} left out, {words_of(first.quantity)} unknown"
+            f"{count(first.unknown_jobs, 'job')} left out, {views.words_of(first.quantity)} unknown"
         )
     if first.errors.zero_jobs:
         words.append(f"{first.errors.zero_jobs:,} of zero not in relative errors")
     return ", ".join(words) + "."
 
 
-def _scores_section(view: EvaluationView, command: str | None) -> str:
+def _scores_section(view: views.EvaluationView, command: str | None) -> str:
     names = [each.predictor for each in view.scored]
     first, more = (
         html.RankedTable("predictor", names, view.scored, columns)
-        for columns in (COLUMNS, _more(view.first.unit))
+        for columns in (views.COLUMNS, _more(view.first.unit))
     )
     star = "★ best of its column. " if len(view.scored) > 1 else ""
     said = html.note(
@@ -157,7 +148,7 @@ def _derived_section(
         html.row(
             [
                 html.as_html(predictor),
-                "itself" if each.name == "runtime" else f"cpu time ÷ {words_of(each.name)}",
+                "itself" if each.name == "runtime" else f"cpu time ÷ {views.words_of(each.name)}",
                 percent(each.shares.within_factor_two),
                 percent(each.shares.under),
                 percent(each.shares.under_by_half),
@@ -187,11 +178,11 @@ _FIRST: Final[_UserColumns] = (
 )
 
 
-def _worst_section(view: EvaluationView, command: str | None) -> str:
+def _worst_section(view: views.EvaluationView, command: str | None) -> str:
     title = "Whose jobs are predicted worst?"
     if all(each["worst_users"]["user"].is_null().all() for each in view.details):
         return html.missing(title, "The log does not name users.")
-    amounts = partial(amount, view.first.unit)
+    amounts = partial(views.amount, view.first.unit)
     columns: _UserColumns = (
         *_FIRST,
         ("of all error", lambda each: percent(each["share_of_error"])),
@@ -203,7 +194,7 @@ def _worst_section(view: EvaluationView, command: str | None) -> str:
     return _users_section(view, title, "worst_users", columns, command)
 
 
-def _coverage_section(view: EvaluationView, command: str | None) -> str:
+def _coverage_section(view: views.EvaluationView, command: str | None) -> str:
     columns: _UserColumns = (
         *_FIRST,
         *((f"in {each} %", partial(_covered, stated=each)) for each in STATED),
@@ -222,7 +213,7 @@ def _covered(each: dict[str, Any], stated: int) -> str:
 
 
 def _users_section(
-    view: EvaluationView,
+    view: views.EvaluationView,
     title: str,
     detail: str,
     columns: _UserColumns,
@@ -254,7 +245,7 @@ def _crps(scored: Scores) -> float:
     return scored.crps if math.isfinite(scored.crps) else math.inf
 
 
-def _footer(view: EvaluationView, command: str | None) -> str:
+def _footer(view: views.EvaluationView, command: str | None) -> str:
     blocks = view.first.blocks
     intervals = (
         f"Intervals are 95 % ranges over draws of {blocks} blocks of "
@@ -275,7 +266,7 @@ def write_report(
     folder: Path,
     *,
     command: str | None = None,
-) -> EvaluationView:
+) -> views.EvaluationView:
     """Write ``report.html``, ``scores.csv`` and a CSV per figure and table into a folder.
 
     The evaluations are of this workload, the baseline first. Where the workload knows the cpu time
@@ -283,8 +274,8 @@ def write_report(
 
     Raises ``InputError`` as ``evaluation_view``, or if the folder cannot be written to.
     """
-    view = evaluation_view(evaluations)
-    parts = figures(view)
+    view = views.evaluation_view(evaluations)
+    parts = views.figures(view)
     derived = _derived(workload, evaluations)
     tables = {part.name: part.table for part in parts if isinstance(part, Figure)}
     tables["scores"] = as_table(view.scored)

@@ -12,38 +12,33 @@ from foresail.model.registry import NoParameters, register
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers.kernels import task_queues
 from foresail.schedulers.kernels.task_jobs import ARRIVAL_ORDER, PREDICTION
-from foresail.schedulers.of_tasks.scheduler import (
-    QueueParameters,
-    QueuesTasks,
-    TaskScheduler,
-    without_pilots,
-)
+from foresail.schedulers.of_tasks import scheduler
 
 
-@register("task_scheduler", "las", parameters=QueueParameters)
-class Las(TaskScheduler):
+@register("task_scheduler", "las", parameters=scheduler.QueueParameters)
+class Las(scheduler.TaskScheduler):
     """Puts a job into the queue that follows from the seconds its tasks have got so far."""
 
-    def __init__(self, parameters: QueueParameters) -> None:
+    def __init__(self, parameters: scheduler.QueueParameters) -> None:
         rules = parameters.rules()
         rules[task_queues.BY_SERVICE] = 1.0
-        compiled = without_pilots(rules, parameters.costs(), ARRIVAL_ORDER)
+        compiled = scheduler.without_pilots(rules, parameters.costs(), ARRIVAL_ORDER)
         super().__init__(compiled)
 
 
 @register("task_scheduler", "task_edf")
-class TaskEdf(TaskScheduler):
+class TaskEdf(scheduler.TaskScheduler):
     """Starts the tasks of the job whose deadline is the earliest; jobs without one go last."""
 
     def __init__(self, _: NoParameters) -> None:
-        one = QueueParameters(queues=1)
+        one = scheduler.QueueParameters(queues=1)
         rules = one.rules()
         rules[task_queues.BY_DUE] = 1.0
-        super().__init__(without_pilots(rules, one.costs(), ARRIVAL_ORDER))
+        super().__init__(scheduler.without_pilots(rules, one.costs(), ARRIVAL_ORDER))
 
 
 @register("task_scheduler", "task_fifo")
-class TaskFifo(QueuesTasks):
+class TaskFifo(scheduler.QueuesTasks):
     """First come, first served, task by task: none overtakes one of a job that came earlier.
 
     A stage's tasks start as places become free, in order of their numbers, those of a gang all at
@@ -54,8 +49,8 @@ class TaskFifo(QueuesTasks):
     ignores_time = True
 
     def __init__(self, _: NoParameters) -> None:
-        one = QueueParameters(queues=1)
-        super().__init__(without_pilots(one.rules(), one.costs(), ARRIVAL_ORDER))
+        one = scheduler.QueueParameters(queues=1)
+        super().__init__(scheduler.without_pilots(one.rules(), one.costs(), ARRIVAL_ORDER))
 
     def decide(self, view: ClusterView) -> Decision:
         """Start what is first until something does not fit."""
@@ -94,22 +89,22 @@ def _startable(pending: PendingJob) -> Iterator[tuple[str, tuple[int, ...], Job]
 
 
 @dataclass(frozen=True, slots=True)
-class PredictedQueuesParameters(QueueParameters):
+class PredictedQueuesParameters(scheduler.QueueParameters):
     """Parameters of ``predicted_queues``."""
 
     thin_below: int = 0
     """Jobs of fewer tasks go to the first queue, whatever is believed of them (3SigmaTL has 3)."""
 
     def __post_init__(self) -> None:
-        QueueParameters.__post_init__(self)
+        scheduler.QueueParameters.__post_init__(self)
         require_at_least(self, 0, "thin_below")
 
 
 @register("task_scheduler", "predicted_queues", parameters=PredictedQueuesParameters)
-class PredictedQueues(TaskScheduler):
+class PredictedQueues(scheduler.TaskScheduler):
     """Puts a job into the queue that follows from the predicted seconds of all its tasks."""
 
     def __init__(self, parameters: PredictedQueuesParameters) -> None:
         rules, costs = parameters.rules(), parameters.costs()
-        compiled = without_pilots(rules, costs, PREDICTION, parameters.thin_below)
+        compiled = scheduler.without_pilots(rules, costs, PREDICTION, parameters.thin_below)
         super().__init__(compiled)

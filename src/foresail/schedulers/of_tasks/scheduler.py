@@ -24,17 +24,7 @@ from foresail.model.protocols import Scheduler
 from foresail.model.view import ClusterView, PendingJob, TaskNumbers
 from foresail.schedulers._placing import FreeRoom, Rooms
 from foresail.schedulers.kernels import pilots, task_jobs, task_queues
-from foresail.schedulers.kernels.task_jobs import (
-    ARRIVAL_ORDER,
-    JOB_COLUMNS,
-    ORDINAL,
-    PILOTS_OF_JOB,
-    SOURCE,
-    THIN_BELOW,
-    TOLD,
-    WAY_NUMBERS,
-    TaskJobs,
-)
+from foresail.schedulers.kernels import task_jobs as tables
 
 _MOST_QUEUES: Final = 100
 _WEIGHT_RATIO: Final = 10.0
@@ -81,11 +71,11 @@ class CompiledTaskScheduler(NamedTuple):
     outcomes_kept: int
     asks_predictor: bool
 
-    def without_jobs(self, rows: int) -> TaskJobs:
+    def without_jobs(self, rows: int) -> tables.TaskJobs:
         """Queues with room for so many jobs."""
-        return TaskJobs(
+        return tables.TaskJobs(
             task_queues.empty_queues(
-                self.rules.copy(), self.costs.copy(), np.zeros((rows, JOB_COLUMNS))
+                self.rules.copy(), self.costs.copy(), np.zeros((rows, tables.JOB_COLUMNS))
             ),
             pilots.Pilots(
                 self.pilots.copy(), pilots.no_outcomes(self.outcomes_kept), pilots.nothing_proved()
@@ -96,9 +86,9 @@ class CompiledTaskScheduler(NamedTuple):
 
 def way(source: int, thin_below: int) -> Floats:
     """Return what queues follow from, and the tasks from which on that is so."""
-    numbers = np.zeros(WAY_NUMBERS)
-    numbers[SOURCE] = source
-    numbers[THIN_BELOW] = thin_below
+    numbers = np.zeros(tables.WAY_NUMBERS)
+    numbers[tables.SOURCE] = source
+    numbers[tables.THIN_BELOW] = thin_below
     return numbers
 
 
@@ -112,7 +102,7 @@ def without_pilots(
         way(source, thin_below),
         np.zeros(pilots.PILOT_NUMBERS),
         1,
-        asks_predictor=source != ARRIVAL_ORDER,
+        asks_predictor=source != tables.ARRIVAL_ORDER,
     )
 
 
@@ -212,7 +202,7 @@ class TaskScheduler(QueuesTasks):
         if self._compiled.way[task_jobs.SOURCE] != task_jobs.SAMPLING:
             return
         row = self._tables.queues.jobs[known.row]
-        pilots = int(row[PILOTS_OF_JOB])
+        pilots = int(row[tables.PILOTS_OF_JOB])
         estimated = not np.isnan(row[task_jobs.ESTIMATED])
         self._sizes.append(
             JobSize(
@@ -252,7 +242,7 @@ class TaskScheduler(QueuesTasks):
             known.told,
         )
         row = self._tables.queues.jobs[known.row]
-        if place < row[PILOTS_OF_JOB] == row[task_jobs.TOLD]:
+        if place < row[tables.PILOTS_OF_JOB] == row[task_jobs.TOLD]:
             self._tell_size(known)
         at = next(i for i, each in enumerate(known.stages) if each.name == outcome.stage)
         known.left[at] -= 1
@@ -298,7 +288,7 @@ class TaskScheduler(QueuesTasks):
         return {
             "row": known.row,
             "columns": _text(row),
-            "told": known.told[: int(row[TOLD])].tolist(),
+            "told": known.told[: int(row[tables.TOLD])].tolist(),
             "opened": list(known.opened),
             "left": list(known.left),
             "again": [list(each) for each in known.again],
@@ -345,7 +335,7 @@ class TaskScheduler(QueuesTasks):
         first = known.stages[0].tasks
         self._make_room(known.row + 1)
         seed = int(self._tables.pilots.numbers[pilots.SEED])
-        drawn, ordinal = int(row[PILOTS_OF_JOB]), int(row[ORDINAL])
+        drawn, ordinal = int(row[tables.PILOTS_OF_JOB]), int(row[tables.ORDINAL])
         pilots.draw_pilots(known.order[:first], first, drawn, seed, ordinal)
         for at in kept["opened"]:
             known.open(at)

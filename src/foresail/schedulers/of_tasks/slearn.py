@@ -11,12 +11,7 @@ from foresail.model.errors import require, require_at_least, require_positive
 from foresail.model.registry import register
 from foresail.schedulers.kernels import pilots, task_queues
 from foresail.schedulers.kernels.task_jobs import SAMPLING
-from foresail.schedulers.of_tasks.scheduler import (
-    CompiledTaskScheduler,
-    QueueParameters,
-    TaskScheduler,
-    way,
-)
+from foresail.schedulers.of_tasks import scheduler
 
 _STATISTICS: Final = {
     "mean": pilots.MEAN,
@@ -26,7 +21,7 @@ _STATISTICS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class SLearnParameters(QueueParameters):
+class SLearnParameters(scheduler.QueueParameters):
     """Parameters of ``slearn``."""
 
     source: Literal["pilots", "surer", "proved"] = "pilots"
@@ -62,7 +57,7 @@ class SLearnParameters(QueueParameters):
     """Of the draw of pilots."""
 
     def __post_init__(self) -> None:
-        QueueParameters.__post_init__(self)
+        scheduler.QueueParameters.__post_init__(self)
         require(self.queues >= 2, self, "queues", "2 or more, for one has the pilots")
         require((self.pilot_percent or 0.0) <= 100.0, self, "pilot_percent", "above 0, to 100")
         require_positive(self, "pilot_percent")
@@ -77,7 +72,7 @@ _LIKELY_SPREADS: Final = 1.0
 
 
 @register("task_scheduler", "slearn", parameters=SLearnParameters)
-class SLearn(TaskScheduler):
+class SLearn(scheduler.TaskScheduler):
     """Runs some tasks of a job first, and puts it into the queue that follows from them."""
 
     def __init__(self, parameters: SLearnParameters) -> None:
@@ -100,10 +95,10 @@ class SLearn(TaskScheduler):
             or parameters.source != "pilots"
         )
         super().__init__(
-            CompiledTaskScheduler(
+            scheduler.CompiledTaskScheduler(
                 rules,
                 parameters.costs(),
-                way(SAMPLING, parameters.thin_below),
+                scheduler.way(SAMPLING, parameters.thin_below),
                 numbers,
                 parameters.trials,
                 asks_predictor=asks,

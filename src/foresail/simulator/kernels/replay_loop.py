@@ -13,13 +13,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from foresail.kernels import calling
 from foresail.kernels.borrowed import PLACE, Places, arrays_at
-from foresail.kernels.calling import (
-    call_correction_step,
-    call_predictor_step,
-    step_address,
-    step_caller,
-)
 from foresail.kernels.columns import PREDICTED, REQUESTED, SUBMIT, SUMMARY_COLUMNS, USER
 from foresail.kernels.compile import Step, bare_step, entry, merged_part, part
 from foresail.kernels.heaps import HEAP_COLUMNS, SEQUENCE, TIME, heap_pop, heap_push
@@ -55,13 +50,6 @@ from foresail.model.event import Conventions
 from foresail.schedulers.kernels import reference as easy
 from foresail.schedulers.kernels import waiting_queue
 from foresail.schedulers.kernels.backfill import easy_pass, guarded_pass, in_order_pass
-from foresail.schedulers.kernels.reference import (
-    REFERENCE,
-    ReferenceTables,
-    blank_reference,
-    next_turn,
-    settle,
-)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -149,7 +137,7 @@ class Replay(NamedTuple):
     queue: waiting_queue.WaitingQueue
     machine: Floats
     ends: Floats
-    reference: ReferenceTables
+    reference: easy.ReferenceTables
     learned: Integers
     submitted: Floats
     model: Floats
@@ -166,7 +154,7 @@ REPLAY = types.NamedTuple(
         waiting_queue.WAITING_QUEUE,
         _F,
         _M,
-        REFERENCE,
+        easy.REFERENCE,
         types.int64[::1],
         _M,
         _F,
@@ -181,7 +169,7 @@ REPLAY_STEP = types.void(types.float64[::1])
 """What only some policies need of the loop, compiled when one of these is replayed; it is handed
 the ``places``, for the tables themselves are hundreds of words."""
 
-_call_replay_step = step_caller(REPLAY_STEP)
+_call_replay_step = calling.step_caller(REPLAY_STEP)
 replay_at: Final = arrays_at(REPLAY)
 
 
@@ -194,7 +182,7 @@ def _tell(at: Replay, step: int, slot: int, now: float, runtime: float) -> None:
     inputs = PredictorInputs(
         slot, now, runtime, specs, at.model, at.users, at.predictions, summaries
     )
-    call_predictor_step(at.machine[step], inputs)
+    calling.call_predictor_step(at.machine[step], inputs)
 
 
 @part
@@ -246,12 +234,12 @@ def follow_reference(places: Floats) -> None:
     """Find out whose turn would have come by now under EASY, and when they are due."""
     at = replay_at(places, 0)
     queue, reference = at.queue, at.reference
-    settle(reference, queue.numbers[waiting_queue.NOW])
+    easy.settle(reference, queue.numbers[waiting_queue.NOW])
     _take_found(queue, reference)
 
 
 @part
-def _take_found(queue: waiting_queue.WaitingQueue, reference: ReferenceTables) -> None:
+def _take_found(queue: waiting_queue.WaitingQueue, reference: easy.ReferenceTables) -> None:
     """Note when jobs are due whose turn has come."""
     for i in range(reference.counters[easy.FOUND]):
         slot = int(reference.found[i])
@@ -263,7 +251,7 @@ def _take_found(queue: waiting_queue.WaitingQueue, reference: ReferenceTables) -
 
 
 @part
-def _is_next(jobs: Floats, reference: ReferenceTables, due: float) -> bool:
+def _is_next(jobs: Floats, reference: easy.ReferenceTables, due: float) -> bool:
     """Return whether one whose turn has come waits, and is due by then."""
     for i in range(reference.counters[easy.FOUND]):
         slot = int(reference.found[i])
@@ -277,7 +265,7 @@ def _is_next(jobs: Floats, reference: ReferenceTables, due: float) -> bool:
 
 @part
 def _enter_reference(
-    reference: ReferenceTables, job: Floats, spec: Floats, summary: Floats
+    reference: easy.ReferenceTables, job: Floats, spec: Floats, summary: Floats
 ) -> None:
     """Report a submission to the reference."""
     number = reference.counters[easy.ENTERED]
@@ -438,7 +426,7 @@ def ask_reference(places: Floats) -> None:
     at.machine[LOOK_AGAIN] = math.inf
     if counters[waiting_queue.WAITING] == 0:
         return
-    again = next_turn(reference)
+    again = easy.next_turn(reference)
     if _would_start_nothing(at):
         until = _next_event(at)
         due = math.inf
@@ -446,12 +434,12 @@ def ask_reference(places: Floats) -> None:
             due = queue.dues[counters[waiting_queue.DUE_FROM], QUEUE_KEY]
             until = min(until, due)
         while again < until:  # as passes would, one look of the reference after the other
-            settle(reference, again)
+            easy.settle(reference, again)
             if _is_next(queue.jobs, reference, due):
                 break
             _take_found(queue, reference)
             counters[PASSES] += 1
-            again = next_turn(reference)
+            again = easy.next_turn(reference)
     at.machine[LOOK_AGAIN] = again
 
 
@@ -570,7 +558,7 @@ def _correct(jobs: Floats, specs: Floats, summaries: Floats, machine: Floats, sl
         summaries[slot],
         machine[CORRECTION_PARAMETERS:],
     )
-    return float(call_correction_step(machine[CORRECT], inputs))
+    return float(calling.call_correction_step(machine[CORRECT], inputs))
 
 
 @merged_part
@@ -729,10 +717,10 @@ def machine_numbers(
     machine[SUBMISSIONS_FIRST] = conventions.ties == "submissions_first"
     machine[EXPECTED_IS_FREE] = conventions.free == "expected"
     if steps.refresh:
-        machine[REFRESH_ALL] = step_address(refresh_predictions)
+        machine[REFRESH_ALL] = calling.step_address(refresh_predictions)
     if shares is not None:
-        machine[FOLLOW_REFERENCE] = step_address(follow_reference)
-        machine[ASK_REFERENCE] = step_address(ask_reference)
+        machine[FOLLOW_REFERENCE] = calling.step_address(follow_reference)
+        machine[ASK_REFERENCE] = calling.step_address(ask_reference)
     machine[CORRECTION_PARAMETERS:] = correction_parameters
     return machine
 
@@ -820,8 +808,8 @@ def partition_of(
     return placed(whole._replace(queue=own, machine=machine, ends=ends, arrivals=arrivals))
 
 
-def _blank_reference(count: int, cpus: float, shares: Shares | None) -> ReferenceTables:
+def _blank_reference(count: int, cpus: float, shares: Shares | None) -> easy.ReferenceTables:
     """The tables of the schedule that a policy compares with; next to none where it does not."""
     if shares is None:
-        return blank_reference(1, 1, cpus, Shares(0.0, 0.0))
-    return blank_reference(count, 2 * count, cpus, shares)
+        return easy.blank_reference(1, 1, cpus, Shares(0.0, 0.0))
+    return easy.blank_reference(count, 2 * count, cpus, shares)

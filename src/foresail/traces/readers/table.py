@@ -12,14 +12,8 @@ import polars as pl
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail.traces import accounting, schema
+from foresail.traces import mapping as mappings
 from foresail.traces.delimited import nearest, read_delimited
-from foresail.traces.mapping import (
-    LARGEST_WHOLE,
-    count_malformed,
-    later_unix_seconds,
-    unix_seconds,
-    with_numbers,
-)
 from foresail.traces.parquet import parquet_of, require_possible_pages
 from foresail.traces.reading import LINE, UNIX_TIMES_BEGIN, Notes, Sample
 
@@ -218,9 +212,9 @@ def _with_target(
     if not kind.is_integer():
         return table
     number = table[target].round()
-    wrong = (~(number.abs() < LARGEST_WHOLE)).fill_null(value=False)
+    wrong = (~(number.abs() < mappings.LARGEST_WHOLE)).fill_null(value=False)
     table = table.with_columns(pl.when(~wrong).then(number).cast(kind).alias(target))
-    count_malformed(table, wrong, number, notes, source.column, "a whole number")
+    mappings.count_malformed(table, wrong, number, notes, source.column, "a whole number")
     return table.filter(~wrong)
 
 
@@ -236,7 +230,7 @@ def _second_reading(
     early = pl.col(column) + apart < pl.col(earliest)
     if table.schema[text] != pl.String or not table.select(early.any()).item():
         return table
-    later = later_unix_seconds(table[text], source.time or "", source.zone)
+    later = mappings.later_unix_seconds(table[text], source.time or "", source.zone)
     is_second = early & (later > pl.col(column)) & (later >= pl.col(earliest))
     taken = table.select(is_second.fill_null(value=False)).to_series()
     expected = "a time that is not too soon, or its offset from UTC"
@@ -331,5 +325,5 @@ def _as_numbers(
         known = ~pl.col(column).is_in(accounting.UNKNOWN_WORDS)
         table = table.with_columns(pl.when(known).then(pl.col(column)).alias(column))
     if source.time is not None and table.schema[column] == pl.String:
-        return unix_seconds(table, column, source.time, notes, source.zone, said)
-    return with_numbers(table, [column], notes, said=said)
+        return mappings.unix_seconds(table, column, source.time, notes, source.zone, said)
+    return mappings.with_numbers(table, [column], notes, said=said)
