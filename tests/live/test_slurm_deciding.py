@@ -234,6 +234,8 @@ def test_what_is_to_stop_is_requeued_and_stays_held_here(
     assert ended.outcome.ended_because is EndedBecause.PREEMPTED
     assert mark(tmp_path, "7") == "foresail:1"
     assert [*made.reports(260.0)] == []
+    start(made, 270.0, attempt=3)
+    assert slurm.orders[-2:] == ["update JobId=7 ReqNodeList=n1,n2 StartTime=now", "release 7"]
 
 
 @pytest.mark.parametrize("was_sent", [False, True])

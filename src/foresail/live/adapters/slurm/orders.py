@@ -111,17 +111,17 @@ def hold_all(lives: Iterable[LifeRow], waiting: Iterable[str]) -> Iterator[Order
         base, _, _ = life.JobArrayID.partition("_")
         groups.setdefault((base, life.RestartCnt), []).append(life.JobArrayID)
     for (base, restarts), job_ids in groups.items():
-        again = "" if restarts == "0" else " StartTime=now"  # else it begins two minutes later
         for job_id in [base] if 1 < len(job_ids) == tasks[base] else job_ids:
-            text = f"{_update(job_id)} Priority=0 ReqNodeList={again}"
+            text = f"{_update(job_id)} Priority=0 ReqNodeList={_now(restarts)}"
             yield Order(text, job_id, f"{_MARK}:{restarts}")
 
 
 def start(life: LifeRow, placement: Placement) -> Iterator[Order]:
     """Yield the orders that let a held job go, to the nodes that were chosen for it, if any."""
     nodes = ",".join(dict.fromkeys(name for name, _ in placement.tasks_by_node))
-    if nodes or life.RestartCnt != "0":  # those of an attempt before stand there
-        yield Order(f"{_update(life.JobArrayID)} ReqNodeList={nodes}")
+    now = _now(life.RestartCnt)
+    if nodes or now:  # those of an attempt before stand there
+        yield Order(f"{_update(life.JobArrayID)} ReqNodeList={nodes}{now}")
     yield Order(f"release {life.JobArrayID}")
 
 
@@ -134,7 +134,7 @@ def stop(life: LifeRow) -> Order:
 def let_go(life: LifeRow) -> Iterator[Order]:
     """Yield the orders that leave a held job to Slurm, as if it had never been held."""
     if names_nodes(life):
-        yield Order(f"{_update(life.JobArrayID)} ReqNodeList=")
+        yield Order(f"{_update(life.JobArrayID)} ReqNodeList={_now(life.RestartCnt)}")
     yield Order(f"release {life.JobArrayID}", life.JobArrayID, "")
 
 
@@ -231,6 +231,11 @@ def _silences(alive: Path) -> Iterator[float]:
         if sign != last:
             last, since = sign, time.monotonic()
         yield time.monotonic() - since
+
+
+def _now(restarts: str) -> str:
+    """Return what lets a requeued job begin at once, not two minutes later."""
+    return "" if restarts == "0" else " StartTime=now"
 
 
 def _update(job_id: str) -> str:
