@@ -6,8 +6,7 @@ import math
 import os
 import sys
 import time
-from contextlib import AbstractContextManager
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
 from rich.console import Console
 from rich.live import Live
@@ -16,7 +15,6 @@ from rich.text import Text
 from foresail.control.loop import Controller
 from foresail.live.run_directory import RunDirectory
 from foresail.live.session import SessionResult
-from foresail.live.source import Observer
 from foresail.model.event import REQUEUED, EndedBecause, Outcome
 from foresail.model.job import Job
 from foresail.model.words import duration
@@ -31,11 +29,7 @@ _STYLES: Final = {
 }
 
 
-class ProgressObserver(Observer, AbstractContextManager["ProgressObserver"], Protocol):
-    """An observer that shows what it hears for as long as it is entered."""
-
-
-def observer_for(run: RunDirectory) -> ProgressObserver:
+def observer_for(run: RunDirectory) -> Lines:
     """Return an observer for standard output."""
     console = _PatientConsole(highlight=False, soft_wrap=True)
     return LiveDisplay(run, console) if console.is_terminal else Lines(run, console)

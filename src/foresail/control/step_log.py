@@ -72,7 +72,7 @@ class ReasonsToTell:
             self._mark = self._tells_of = None
         else:
             self._mark, changed = changed_since(self._mark)
-            self._tells_of = reasons.tells_of  # type: ignore[attr-defined] # it TellsChanges
+            self._tells_of = reasons.tells_of  # type: ignore[attr-defined] # it has both
         if changed is None:
             self._passes = None
         elif self._passes is not None:

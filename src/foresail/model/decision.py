@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Protocol, runtime_checkable
 
 from foresail.model.cluster import Placement as Placement
 from foresail.model.containers import quickly_made
@@ -284,20 +283,6 @@ class Decision:
     reasons: Mapping[str, Reason] = field(default_factory=dict)
     withdrawals: tuple[Withdraw, ...] = ()
     ticks: tuple[TickAt, ...] = ()
-
-
-@runtime_checkable
-class TellsChanges(Protocol):
-    """Reasons that know how they differ from those of an earlier decision of the same scheduler."""
-
-    def changed_since(self, mark: object) -> tuple[object, Sequence[AlikeReasons] | None]:
-        """A mark of this decision, and the reasons that differ in kind.
-
-        ``mark`` is that of the decision that they are compared with. None: all may differ.
-        """
-
-    def tells_of(self, job_id: str) -> bool:
-        """Return whether it reports this job whenever its reason differs."""
 
 
 Instruction = Start | Preempt | WakeAt | Withdraw | TickAt

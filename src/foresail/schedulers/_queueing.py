@@ -254,7 +254,10 @@ class _Reasons(Mapping[str, Reason]):
         return len(self.settle())
 
     def changed_since(self, mark: object) -> tuple[object, Sequence[AlikeReasons] | None]:
-        """See ``foresail.model.decision.TellsChanges``."""
+        """A mark of this decision, and the reasons that differ in kind from an earlier one's.
+
+        ``mark`` is that of the earlier decision of the same scheduler. None: all may differ.
+        """
         table = self._table
         if self._told is not None or self._version != table.version:
             return None, None
@@ -267,7 +270,7 @@ class _Reasons(Mapping[str, Reason]):
         ]
 
     def tells_of(self, job_id: str) -> bool:
-        """See ``foresail.model.decision.TellsChanges``."""
+        """Return whether it reports this job whenever its reason differs."""
         return job_id in self._table.slot_of
 
     def _alike(self, changed: CodedJobs) -> list[AlikeReasons]:
@@ -433,7 +436,7 @@ class _AllReasons(Mapping[str, Reason]):
         return len({*chain.from_iterable(self._parts)})
 
     def changed_since(self, mark: object) -> tuple[object, Sequence[AlikeReasons] | None]:
-        """See ``foresail.model.decision.TellsChanges``."""
+        """A mark of each part of this decision, and the reasons that differ, as of one part."""
         marks = mark if isinstance(mark, list) else []
         if len(marks) != len(self._parts):  # of another cluster
             marks = [None] * len(self._parts)
@@ -450,7 +453,7 @@ class _AllReasons(Mapping[str, Reason]):
         return [each for each, _ in told], changed
 
     def tells_of(self, job_id: str) -> bool:
-        """See ``foresail.model.decision.TellsChanges``."""
+        """Return whether a part reports this job whenever its reason differs."""
         return any(part.tells_of(job_id) for part in self._parts if isinstance(part, _Reasons))
 
 

@@ -9,8 +9,9 @@ import gzip
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import IO, Final
 from uuid import uuid4
 
 import polars as pl
@@ -74,15 +75,8 @@ def write_swf(workload: Workload, path: Path) -> None:
             partial.unlink()
 
 
-class SupportsWrite(Protocol):
-    """A sink of bytes."""
-
-    def write(self, data: bytes, /) -> Any:
-        """Take some bytes."""
-
-
 @contextmanager
-def _opened(partial: Path, suffix: str) -> Iterator[SupportsWrite]:
+def _opened(partial: Path, suffix: str) -> Iterator[IO[bytes] | BufferedIOBase]:
     """A new file, compressed as the suffix says; equal jobs give equal bytes."""
     with partial.open("wb") as raw:
         if suffix == ".gz":

@@ -96,25 +96,24 @@ def reserve_at_risk(
     unit = settings.level_units or tallest / _LEVELS
     owned = [held_in_year(held, year, demands.HOURS_PER_YEAR) for year in range(longest)]
     most = max(units for stretches in owned for _, units in stretches)
-    worth, covered = _worth(
-        demand,
-        weights,
-        growth,
-        unit,
-        min(float(total.max()), (tallest + most) / float(growth.min())),
-        owned,
-    )
+    top = min(float(total.max()), (tallest + most) / float(growth.min()))
+    worth, covered = _worth(demand, weights, growth, unit, top, owned)
     everything = weights @ value_by_slot(demand.stacks, np.zeros(filled), demand.price)
-    first = _FirstYear(
-        worth=worth[:, 0] * unit,
-        uncommitted=growth[:, 0] * everything - covered[:, 0],
-        on_demand=growth[:, 0] * (weights @ total),
+    level, paid, bought, price = 0, 0.0, {}, dict(terms.reserved)
+    for years in sorted(price, reverse=True):
+        paying = _levels_that_pay(worth[:, :years].mean(axis=1), price[years], forecast.risk)
+        more = max(paying - level, 0)
+        bought[offline.reserved_name(years)] = float(more * unit)
+        paid += more * unit * price[years]
+        level += more
+    # Of the first year: what is not committed costs all but what the reserved levels are worth.
+    rest = growth[:, 0] * everything - covered[:, 0] - (worth[:, 0] * unit)[:, :level].sum(axis=1)
+    share = (rest + paid) / (growth[:, 0] * (weights @ total))
+    return RiskPlan(
+        units=bought,
+        cost_shares={each: float(np.quantile(share, each)) for each in _SHARES},
+        expected_cost_share=float(share.mean()),
     )
-    levels = {
-        years: _levels_that_pay(worth[:, :years].mean(axis=1), price, forecast.risk)
-        for years, price in terms.reserved
-    }
-    return _plan(levels, dict(terms.reserved), unit, first)
 
 
 def _require_demand(drawn: Floats, total: Floats, slot_hours: float) -> None:
@@ -196,36 +195,3 @@ def _levels_that_pay(worth: Floats, price: float, risk: float) -> int:
     failing = (worth < price).mean(axis=0)
     wrong = np.flatnonzero(failing > risk)
     return int(wrong[0]) if wrong.size else worth.shape[1]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _FirstYear:
-    """Costs per hour of the first year.
-
-    What each level is worth, shape (scenarios, levels); and what everything costs without
-    commitments, and on demand, shape (scenarios,).
-    """
-
-    worth: Floats
-    uncommitted: Floats
-    on_demand: Floats
-
-
-def _plan(
-    levels: Mapping[int, int], price: Mapping[int, float], unit: float, first: _FirstYear
-) -> RiskPlan:
-    reserved = 0
-    paid = 0.0
-    units = {}
-    for years in sorted(levels, reverse=True):
-        more = max(levels[years] - reserved, 0)
-        units[offline.reserved_name(years)] = float(more * unit)
-        paid += more * unit * price[years]
-        reserved += more
-    cost = first.uncommitted - first.worth[:, :reserved].sum(axis=1) + paid
-    share = cost / first.on_demand
-    return RiskPlan(
-        units=units,
-        cost_shares={level: float(np.quantile(share, level)) for level in _SHARES},
-        expected_cost_share=float(share.mean()),
-    )
