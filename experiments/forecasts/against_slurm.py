@@ -20,13 +20,13 @@ import time
 from pathlib import Path
 from statistics import fmean
 
+import polars as pl
+
 from foresail.explain.outlook import external_outlook
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.live.adapters.slurm.commands import (
-    AccountingRow,
     NodeRow,
     QueueRow,
-    moment,
     read_accounting,
     read_nodes,
     read_queue,
@@ -67,23 +67,22 @@ def record(seed: int, path: Path) -> None:
                 file.write(json.dumps(seen) + "\n")
             time.sleep(0.2)
         time.sleep(10.0)
-        rows = read_accounting(begin - 1.0)
+        rows = read_accounting(begin - 1.0).to_dict(as_series=False)
         file.write(json.dumps({"begin": begin, "accounting": rows}) + "\n")
 
 
 def judge(path: Path) -> list[tuple[float, float, float, float, float]]:
     """Return of each answer that Slurm has an estimate of too: truth, estimate and our range."""
     *seen, past = (json.loads(line) for line in path.read_text().splitlines())
-    rows = [AccountingRow._make(row) for row in past["accounting"]]
-    rows = [row for row in rows if (moment(row.Start) or 0.0) >= past["begin"] - 1.0]
-    began = {row.JobID: moment(row.Start) for row in rows}
+    start, end = (pl.col(name).cast(pl.Float64, strict=False) for name in ("Start", "End"))
+    rows = pl.DataFrame(past["accounting"]).filter(start >= past["begin"] - 1.0)
+    began = dict(rows.select("JobID", start).iter_rows())
     answers = []
     for each in seen:
         now = each["now"]
         queue, nodes = map(QueueRow._make, each["queue"]), map(NodeRow._make, each["nodes"])
         state, forecaster = state_of([*queue], [*nodes], now), StartForecaster()
-        known = [row for row in rows if (moment(row.End) or math.inf) < now - 2.0]
-        forecaster.catch_up(history_of(known))
+        forecaster.catch_up(history_of(rows.filter(end < now - 2.0)))
         for account, line in state.waiting.items():
             runs, room = state.running.get(account, ()), state.room[account]
             found = forecaster.forecast(external_outlook(now, account, room, runs, line))

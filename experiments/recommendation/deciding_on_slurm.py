@@ -25,7 +25,6 @@ from statistics import fmean
 from typing import Any
 
 from foresail.live.adapters.slurm.commands import (
-    AccountingRow,
     moment,
     read_accounting,
     read_nodes,
@@ -72,7 +71,8 @@ def run(path: Path, seeds: list[int], config: Path | None) -> None:
         while read_queue():
             time.sleep(1.0)
         time.sleep(10.0)
-        rows = [r for r in read_accounting(begin) if (moment(r.Submit) or 0.0) >= int(begin)]
+        known = read_accounting(begin).to_dicts()
+        rows = [row for row in known if (moment(row["Submit"]) or 0.0) >= int(begin)]
         seen = {"seed": seed, "cpus": sum(nodes.values()), "rows": rows}
         seen["instructed"] = [] if service is None or config is None else instructed(config, begin)
         with path.open("a") as file:
@@ -99,14 +99,14 @@ def instructed(config: Path, begin: float) -> list[tuple[str, float]]:
 def judged(seen: dict[str, Any]) -> tuple[float, float, float]:
     """Return mean bounded slowdown, longest wait (seconds) and utilisation (percent) of a seed."""
     slowdowns, waits, work, times = [], [], 0.0, list[float]()
-    rows = [AccountingRow._make(row) for row in seen["rows"]]
+    rows = seen["rows"]
     assert len(rows) == JOBS, f"{len(rows)} attempts of {JOBS} jobs"
     for row in rows:
-        assert row.State == "COMPLETED", row
-        submit, start, end = (float(each) for each in (row.Submit, row.Start, row.End))
+        assert row["State"] == "COMPLETED", row
+        submit, start, end = (float(each) for each in (row["Submit"], row["Start"], row["End"]))
         slowdowns.append(max(1.0, (end - submit) / max(end - start, BOUND_SECONDS)))
         waits.append(start - submit)
-        work += resources_of(row.ReqTRES)[0].cpus * (end - start)
+        work += resources_of(row["ReqTRES"])[0].cpus * (end - start)
         times += submit, end
     return fmean(slowdowns), max(waits), 100.0 * work / seen["cpus"] / (max(times) - min(times))
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from foresail.live.adapters.slurm import look
 from foresail.live.adapters.slurm.commands import (
-    AccountingRow,
     LifeRow,
     NodeRow,
     QueueRow,
@@ -35,7 +34,7 @@ from foresail.model.event import (
     Submitted,
 )
 from foresail.service.configuration import ServiceConfiguration, fitted
-from test_slurm_reading import ENDED, JOB, NODE
+from test_slurm_reading import ENDED, JOB, NODE, accounting
 
 
 class FakeSlurm:
@@ -45,12 +44,12 @@ class FakeSlurm:
         self.queue: dict[str, QueueRow] = {}
         self.lives: dict[str, LifeRow] = {}
         self.nodes: list[NodeRow] = [NODE, NODE._replace(NodeList="n2")]
-        self.past: list[AccountingRow] = []
+        self.past: list[dict[str, str]] = []
         self.away = False
         monkeypatch.setattr(look, "read_queue", lambda: [*self.queue.values()])
         monkeypatch.setattr(look, "read_lives", lambda: [*self.lives.values()])
         monkeypatch.setattr(look, "read_nodes", self._nodes)
-        monkeypatch.setattr(look, "read_accounting", lambda since: self.past)
+        monkeypatch.setattr(look, "read_accounting", lambda since: accounting(*self.past))
 
     def _nodes(self) -> list[NodeRow]:
         if self.away:
@@ -114,7 +113,7 @@ def test_the_life_of_a_job(slurm: FakeSlurm, tmp_path: Path) -> None:
     placement = Placement((("main", 2),), (("n1", 1), ("n2", 1)))
     assert began == Began(203.0, "slurm:7", 1, placement, 150.0, ours=False)
     slurm.put("7", restarts=1)
-    slurm.past = [ENDED._replace(State="REQUEUED", Start="150", End="170")]
+    slurm.past = [ENDED | {"State": "REQUEUED", "Start": "150", "End": "170"}]
     (back,) = made.reports(205.0)
     assert isinstance(back, Ended)
     assert (back.outcome.ended_because, back.outcome.end_seconds) == (EndedBecause.REVOKED, 170.0)
@@ -136,7 +135,7 @@ def test_jobs_that_come_and_go_between_looks(slurm: FakeSlurm, tmp_path: Path) -
     made, _ = adapter(tmp_path)
     made.reports(201.0)
     slurm.end("7", "F", "201")
-    slurm.past = [ENDED._replace(Start="150", End="201", State="FAILED")]
+    slurm.past = [ENDED | {"Start": "150", "End": "201", "State": "FAILED"}]
     events = [*made.reports(203.0)]
     assert told(events) == ["Submitted", "Began", "Ended"]
     slurm.put("8")
@@ -173,9 +172,9 @@ def test_what_happened_while_nobody_looked(slurm: FakeSlurm, tmp_path: Path) -> 
     for name in "79":
         slurm.forget(name)
     slurm.past = [
-        ENDED._replace(JobID="7", Start="202", End="210"),
-        ENDED._replace(JobID="10", Start="205", End="215"),
-        ENDED._replace(JobID="6", Start="100", End="190"),
+        ENDED | {"JobID": "7", "Start": "202", "End": "210"},
+        ENDED | {"JobID": "10", "Start": "205", "End": "215"},
+        ENDED | {"JobID": "6", "Start": "100", "End": "190"},
     ]
     _, events = adapter(tmp_path, *known, now=250.0)
     heard = [

@@ -190,7 +190,7 @@ def test_a_job_that_is_requeued_is_held_at_once(slurm: OrderedSlurm, tmp_path: P
     made.reports(212.0)
     slurm.put("7", restarts=1, Reason="BeginTime")
     slurm.change("7", PriorityLong="9")
-    slurm.past = [ENDED._replace(State="REQUEUED", Start="150", End="170")]
+    slurm.past = [ENDED | {"State": "REQUEUED", "Start": "150", "End": "170"}]
     (back,) = made.reports(222.0)
     assert isinstance(back, Ended)
     assert back.outcome.ended_because is EndedBecause.REVOKED
@@ -266,7 +266,7 @@ def test_what_had_begun_ended_or_gone_meanwhile(slurm: OrderedSlurm, tmp_path: P
     slurm.put("7", restarts=1)
     slurm.end("8")
     slurm.forget("9")
-    slurm.past = [ENDED._replace(JobID="9", Start="205", End="215")]
+    slurm.past = [ENDED | {"JobID": "9", "Start": "205", "End": "215"}]
     running = tuple(Start(f"slurm:{name}", ON_BOTH, 1) for name in "789")
     _, events = adapter(tmp_path, now=230.0, running=running)
     ended = {each.outcome.job_id: each.outcome for each in events if isinstance(each, Ended)}

@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.live.adapters.slurm import commands
-from foresail.live.adapters.slurm.commands import AccountingRow, NodeRow, QueueRow
+from foresail.live.adapters.slurm.commands import NodeRow, QueueRow
 from foresail.live.adapters.slurm.state import history_of, state_of
 from foresail.model.cluster import Resources
 from foresail.model.errors import InputError
 from foresail.model.event import EndedBecause
+from foresail.traces.reading import LINE
 
 RECORDED = Path(__file__).parent
 MARK = "xMARKER"
@@ -24,10 +26,27 @@ JOB = QueueRow(
     *("cpu=2,mem=500M,node=1,billing=2", "OK", "2:00", "100", "100", "N/A", "10"),
     *("(null)", "(null)", "(null)", "", "(null)", ""),
 )
-ENDED = AccountingRow(
-    *("7", "COMPLETED", "ann", "lab", "normal", "main", "fit"),
-    *("billing=2,cpu=2,mem=1G,node=1", "100", "100", "110", "140", "2"),
-)
+ENDED = {
+    "JobID": "7",
+    "State": "COMPLETED",
+    "User": "ann",
+    "Account": "lab",
+    "QOS": "normal",
+    "Partition": "main",
+    "JobName": "fit",
+    "ReqTRES": "billing=2,cpu=2,mem=1G,node=1",
+    "Submit": "100",
+    "Eligible": "100",
+    "Start": "110",
+    "End": "140",
+    "TimelimitRaw": "2",
+}
+
+
+def accounting(*rows: dict[str, str]) -> pl.DataFrame:
+    """What accounting has of some attempts."""
+    schema = dict.fromkeys(ENDED, pl.String())
+    return pl.DataFrame(rows, schema).with_columns(pl.int_range(pl.len()).alias(LINE))
 
 
 def recorded(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
@@ -184,14 +203,16 @@ def test_whole_nodes_are_left_to_slurm() -> None:
 
 
 def test_attempts_that_ended_are_the_past() -> None:
-    rows = [
-        ENDED._replace(JobID="8", State="CANCELLED by 0", End="150"),
-        ENDED._replace(JobID="9", State="CANCELLED by 0", Start="None", End="150"),
-        ENDED._replace(JobID="10", State="RUNNING", End="Unknown"),
-        ENDED._replace(JobID="11", State="REQUEUED", End="160", Submit="90", Eligible="90"),
-        ENDED,
-    ]
-    history = history_of(rows)
+    requeued = {"JobID": "11", "State": "REQUEUED", "End": "160"}
+    history = history_of(
+        accounting(
+            ENDED | {"JobID": "8", "State": "CANCELLED by 0", "End": "150"},
+            ENDED | {"JobID": "9", "State": "CANCELLED by 0", "Start": "None", "End": "150"},
+            ENDED | {"JobID": "10", "State": "RUNNING", "End": "Unknown"},
+            ENDED | requeued | {"Submit": "090", "Eligible": "090"},
+            ENDED,
+        )
+    )
     assert [each.job.job_id for each in history.past] == ["7", "8", "11"]
     because = [each.outcome.ended_because for each in history.past]
     assert because == [EndedBecause.COMPLETED, EndedBecause.CANCELLED, EndedBecause.REVOKED]

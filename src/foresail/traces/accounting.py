@@ -23,7 +23,9 @@ PER_TASK: Final = ("memory_bytes_per_task", "gpus_per_task")
 """Columns whose amounts accounting may give of a job, a node or a cpu instead."""
 
 _SHARE: Final = "__share__"
-_NODES: Final = "__nodes__"
+NODES: Final = "__nodes__"
+"""Column of how many nodes a job has."""
+
 _CLOCK: Final = r"^(?:(\d+)-)?(\d+):([0-5]?\d):([0-5]?\d(?:\.\d+)?)$"
 _SHORT_CLOCK: Final = r"^()()(\d+):([0-5]\d\.\d+)$"
 """Slurm writes thousandths of seconds where it leaves out hours, and only there."""
@@ -45,7 +47,7 @@ def with_amounts(
     text = pl.col(column)
     amount, share = pl.lit(None, pl.Float64), pl.lit(None, pl.String)
     if canonical.endswith("_seconds"):
-        amount = _clock_seconds(text)
+        amount = clock_seconds(text)
     else:
         resources = pl.when(text.str.contains(_RESOURCES)).then(text)
         if "memory" in canonical:
@@ -59,8 +61,8 @@ def with_amounts(
         share = pl.when(resources.is_not_null()).then(pl.lit(_OF_JOB)).otherwise(share)
         nodes = pl.coalesce(_counted(resources, "node"), _counted(resources, "4"))
         if canonical in PER_TASK:
-            known = table[_NODES] if _NODES in table.columns else pl.lit(None)
-            table = table.with_columns(pl.coalesce(nodes.cast(pl.Float64), known).alias(_NODES))
+            known = table[NODES] if NODES in table.columns else pl.lit(None)
+            table = table.with_columns(pl.coalesce(nodes.cast(pl.Float64), known).alias(NODES))
             table = table.with_columns(
                 pl.when(amount.is_not_null()).then(share).alias(_SHARE + canonical)
             )
@@ -74,7 +76,7 @@ def of_one_task(table: pl.DataFrame, target: str, canonical: str, tasks: str, cp
     if share not in table.columns:
         return amount
     of_all = pl.max_horizontal(pl.col(tasks), 1)
-    nodes = pl.col(_NODES).fill_null(1.0)
+    nodes = pl.col(NODES).fill_null(1.0)
     return (
         pl.when(pl.col(share) == _OF_JOB)
         .then(amount / of_all)
@@ -87,7 +89,7 @@ def of_one_task(table: pl.DataFrame, target: str, canonical: str, tasks: str, cp
     )
 
 
-def _clock_seconds(text: pl.Expr) -> pl.Expr:
+def clock_seconds(text: pl.Expr) -> pl.Expr:
     """Seconds of a clock with days or without; null where a text is none."""
     return pl.coalesce(_clock(text, _CLOCK), _clock(text, _SHORT_CLOCK))
 
@@ -128,8 +130,9 @@ def _gpus(resources: pl.Expr) -> pl.Expr:
 
 
 def _megabytes(resources: pl.Expr) -> pl.Expr:
-    """Memory among resources that are listed by their numbers in the database."""
-    return _counted(resources, "2").cast(pl.Float64, strict=False) * _MEBIBYTE
+    """Memory among resources where it has no unit, by name or its number in the database."""
+    found = pl.coalesce(_counted(resources, "2"), _counted(resources, "mem"))
+    return found.cast(pl.Float64, strict=False) * _MEBIBYTE
 
 
 ELAPSED: Final = ("ElapsedRaw", "Elapsed", "time_suspended")
@@ -201,7 +204,7 @@ def without_suspension(rows: pl.DataFrame, runtime: str, notes: Notes) -> pl.Dat
     ran = pl.col(runtime)
     said = {
         "ElapsedRaw": pl.col("ElapsedRaw").cast(pl.Float64, strict=False),
-        "Elapsed": _clock_seconds(pl.col("Elapsed")),
+        "Elapsed": clock_seconds(pl.col("Elapsed")),
         "time_suspended": ran - pl.col("time_suspended").cast(pl.Float64, strict=False),
     }
     known = [elapsed for name, elapsed in said.items() if name in rows.columns]

@@ -267,7 +267,7 @@ def _chunk(
     schema = {str(at): pl.String() for at in range(len(names))}
     if clean:
         table = pl.read_csv(
-            io.BytesIO(_decodable(clean, notes)),
+            io.BytesIO(decodable(clean, notes)),
             has_header=False,
             separator=delimiter,
             schema=schema,
@@ -322,7 +322,8 @@ def _fields(delimiter: str) -> re.Pattern[bytes]:
     return re.compile(rb"%b(?:%b%b)*" % (field, end, field))
 
 
-def _decodable(text: bytes, notes: Notes) -> bytes:
+def decodable(text: bytes, notes: Notes) -> bytes:
+    """Return a text that is UTF-8, whatever it was; raises as ``Notes.repair``."""
     try:
         text.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -12,10 +12,15 @@ import secrets
 import subprocess
 from collections.abc import Iterator, Sequence
 from itertools import product
+from pathlib import Path
 from typing import Final, NamedTuple
+
+import polars as pl
 
 from foresail.model.cluster import Resources
 from foresail.model.errors import InputError
+from foresail.traces.reading import Notes
+from foresail.traces.sacct import table_of
 
 _SAME: Final = {"LC_ALL": "C", "SLURM_TIME_FORMAT": "%s"}
 _OWN_WISHES: Final = ("SQUEUE_", "SINFO_", "SACCT_")  # variables that change what is printed
@@ -24,6 +29,9 @@ NOTHING: Final = frozenset({"", "N/A", "NONE", "(null)", "Unknown", "None", "Inv
 _UNLIMITED: Final = NOTHING | {"UNLIMITED", "INVALID", "NOT_SET", "Partition_Limit", "infinite"}
 _CLOCK: Final = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")
 _AMOUNT: Final = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)")
+_ACCOUNTING: Final = (
+    "JobID,State,User,Account,QOS,Partition,JobName,ReqTRES,Submit,Eligible,Start,End,TimelimitRaw"
+)
 MEBIBYTE: Final = 1024.0**2
 _UNITS: Final = {unit: 1024.0**power for power, unit in enumerate(("", *"KMGTP"))}
 _COUNTED: Final = frozenset({"cpu", "mem", "node", "billing", "energy"})
@@ -81,24 +89,6 @@ class NodeRow(NamedTuple):
     PriorityTier: str
 
 
-class AccountingRow(NamedTuple):
-    """Row of ``sacct -D -X``: an attempt of a job, or of one task of an array."""
-
-    JobID: str
-    State: str
-    User: str
-    Account: str
-    QOS: str
-    Partition: str
-    JobName: str
-    ReqTRES: str
-    Submit: str
-    Eligible: str
-    Start: str
-    End: str
-    TimelimitRaw: str
-
-
 def environment() -> dict[str, str]:
     """Return the variables with which commands of Slurm print the same everywhere."""
     own = {k: v for k, v in os.environ.items() if not k.startswith(_OWN_WISHES)}
@@ -149,12 +139,12 @@ def read_nodes() -> list[NodeRow]:
     return [*map(NodeRow._make, framed(said, mark, len(names)))]
 
 
-def read_accounting(begin_seconds: float) -> list[AccountingRow]:
-    """Return attempts that were there since a moment of Unix time; raises as ``output``."""
-    mark, names = f"x{secrets.token_hex(8)}", AccountingRow._fields
-    words = ["sacct", "-a", "-D", "-X", "-n", "-p", f"--delimiter={mark}", "-E", "now"]
-    words += ["-S", f"uts{begin_seconds:.0f}", "-o", ",".join(names)]
-    return [*map(AccountingRow._make, framed(output(words), mark, len(names)))]
+def read_accounting(begin_seconds: float) -> pl.DataFrame:
+    """Return the texts of attempts that were there since a Unix time; raises as ``output``."""
+    mark = f"x{secrets.token_hex(8)}"
+    words = ["sacct", "-a", "-D", "-X", "-p", f"--delimiter={mark}", "-E", "now"]
+    words += ["-S", f"uts{begin_seconds:.0f}", "-o", _ACCOUNTING]
+    return table_of(output(words).encode(), Notes(Path(words[0])), mark)
 
 
 def framed(text: str, mark: str, fields: int) -> Iterator[tuple[str, ...]]:

@@ -10,13 +10,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
+
+import polars as pl
 
 from foresail.distributions.basic import Point
 from foresail.live.adapters.slurm.commands import (
     MEBIBYTE,
     NOTHING,
-    AccountingRow,
     NodeRow,
     QueueRow,
     limit_seconds,
@@ -29,6 +31,8 @@ from foresail.model.event import EndedBecause, Outcome
 from foresail.model.job import Job, Stage
 from foresail.model.view import PendingJob, RunningJob
 from foresail.record.job_life import EndedAttempt, JobHistory
+from foresail.traces.readers.slurm import attempts_of
+from foresail.traces.reading import Notes
 
 _NO_LIMIT_SECONDS: Final = 365 * 86_400.0  # as Slurm plans without a limit
 _USABLE: Final = frozenset({"idle", "mixed", "allocated", "completing", "planned"})
@@ -114,23 +118,22 @@ def state_of(queue: Sequence[QueueRow], nodes: Sequence[NodeRow], now: float) ->
     return SlurmState(now, room, jobs, running, queues, aside, estimates)
 
 
-def history_of(rows: Iterable[AccountingRow]) -> JobHistory:
+def history_of(table: pl.DataFrame) -> JobHistory:
     """Return the latest attempts that began and have ended, as what became of a run's jobs."""
     history = JobHistory()
-    for row in rows:
-        start, end = moment(row.Start), moment(row.End)
-        because = ENDED.get(row.State.partition(" ")[0])
-        if because is None or start is None or end is None:
-            continue
-        came = max(moment(each) or 0.0 for each in (row.Submit, row.Eligible))
-        names = row.User, row.Account, row.QOS, row.Partition, row.JobName
-        asked, limit = resources_of(row.ReqTRES)[0], limit_seconds(row.TimelimitRaw)
-        job = Job(row.JobID, min(came, start), _stages(asked), limit, *names)
-        outcome = Outcome(row.JobID, start, max(start, end), because)
-        ran = _running(job, start, row.Partition)
+    begun = pl.col("start").is_not_null() & pl.col("end").is_not_null()
+    attempts = attempts_of(table, Notes(Path("sacct"))).filter(
+        begun, pl.col("state").is_in([*ENDED])
+    )
+    latest = attempts.sort("end", maintain_order=True).tail(4_000)  # learning takes a second or two
+    for row in latest.iter_rows(named=True):
+        start, came = row["start"], min(row["submit_seconds"], row["start"])
+        names = (row[name] for name in ("user", "group", "queue", "partition", "executable"))
+        asked = Resources(row["tasks"], row["tasks"] * (row["memory_bytes_per_task"] or 0.0))
+        job = Job(row["job_id"], came, _stages(asked), row["requested_seconds"], *names)
+        outcome = Outcome(job.job_id, start, max(start, row["end"]), ENDED[row["state"]])
+        ran = _running(job, start, job.partition or "")
         history.past.append(EndedAttempt(ran, outcome, _planned(job)))
-    history.past.sort(key=lambda each: each.outcome.end_seconds)
-    del history.past[:-4_000]  # learning takes a second or two
     jobs = sorted((each.job for each in history.past), key=lambda job: job.submit_seconds)
     history.submitted.update((job.job_id, job) for job in jobs)
     return history
