@@ -14,17 +14,8 @@ from foresail.campaigns.results import QUANTILE_LEVELS
 from foresail.campaigns.selection import SCORE, correlation_spread
 from foresail.control.policy import parse_policy
 from foresail.model.words import count, duration, number, percent
+from foresail.reports import style as styles
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.style import (
-    axis,
-    duration_axis,
-    layout,
-    line_of,
-    mark_at,
-    marks_of,
-    named_styles,
-    ratio_axis,
-)
 
 _ERROR_TICKS: Final = {60.0: "1 min", 3600.0: "1 h", 86400.0: "1 d", 864000.0: "10 d"}
 _PREDICTORS: Final = {
@@ -64,9 +55,9 @@ def all_against_baseline(
     usable = table.filter(~pl.col("clairvoyant"))
     random = np.random.default_rng(0)
     rows = [logs.index(log) for log in usable["log"]]
-    others, *looks = named_styles(["one policy each", *named])
+    others, *looks = styles.named_styles(["one policy each", *named])
     traces = [
-        marks_of(
+        styles.marks_of(
             others,
             usable["ratio"].to_list(),
             (np.array(rows) + random.uniform(-0.28, 0.28, len(rows))).round(3).tolist(),
@@ -79,7 +70,7 @@ def all_against_baseline(
     for look, (label, meant) in zip(looks, named.items(), strict=True):
         known = [log for log in logs if (log, meant.get(log)) in scores]
         traces.append(
-            marks_of(
+            styles.marks_of(
                 look,
                 [scores[log, meant[log]] for log in known],
                 [logs.index(log) for log in known],
@@ -87,21 +78,21 @@ def all_against_baseline(
                 text=[meant[log] for log in known],
             )
         )
-    drawing = layout(
+    drawing = styles.layout(
         120 + 64 * len(logs),
-        xaxis=ratio_axis(
+        xaxis=styles.ratio_axis(
             f"average bounded slowdown relative to {baseline} (log scale)",
             float(table["ratio"].to_numpy().min()),
             float(table["ratio"].to_numpy().max()),
         ),
-        yaxis=axis(
+        yaxis=styles.axis(
             "",
             tickvals=list(range(len(logs))),
             ticktext=[f"{log}<br>{baseline}: {number(base[log])}" for log in logs],
             range=[len(logs) - 0.5, -0.5],
             showgrid=False,
         ),
-        shapes=[mark_at(1)],
+        shapes=[styles.mark_at(1)],
     )
     findings = [
         f"{log}: of {count(part.height, 'policy', 'policies')} "
@@ -134,10 +125,10 @@ def correlation_map(matrix: pl.DataFrame) -> Figure | MissingFigure:
     values = matrix["correlation"].to_numpy().reshape(len(logs), len(logs))
     rows = values.tolist()
     smallest, mean, largest = map(_signed, correlation_spread(matrix))
-    drawing = layout(
+    drawing = styles.layout(
         110 + 56 * len(logs),
-        xaxis=axis("", tickangle=0, showgrid=False),
-        yaxis=axis("", autorange="reversed", showgrid=False),
+        xaxis=styles.axis("", tickangle=0, showgrid=False),
+        yaxis=styles.axis("", autorange="reversed", showgrid=False),
     )
     return Figure(
         name="correlations",
@@ -178,7 +169,7 @@ def error_distribution(quantiles: pl.DataFrame, log: str) -> Figure | MissingFig
         return MissingFigure(title, *_NO_PREDICTIONS)
     reach = max(max(abs(values[0]), abs(values[-1])) for _, values in lines)
     ticks = [(seconds, text) for seconds, text in _ERROR_TICKS.items() if seconds <= reach]
-    along = axis(
+    along = styles.axis(
         "prediction − runtime (log scale on either side)",
         tickvals=[*(-_folded(s) for s, _ in reversed(ticks)), 0, *(_folded(s) for s, _ in ticks)],
         ticktext=[*(f"−{text}" for _, text in reversed(ticks)), "0", *(t for _, t in ticks)],
@@ -215,7 +206,7 @@ def prediction_distribution(quantiles: pl.DataFrame, log: str) -> Figure | Missi
             for label, values in lines
         ],
         traces=_traces(lines, lambda seconds: max(seconds, 1.0)),
-        layout=_shares_of_jobs(duration_axis("predicted runtime (log scale)", longest)),
+        layout=_shares_of_jobs(styles.duration_axis("predicted runtime (log scale)", longest)),
         table=_long(lines, "predicted_seconds"),
         note="Drawn as at least 1 s.",
     )
@@ -236,7 +227,7 @@ def _traces(
 ) -> list[dict[str, Any]]:
     """A line for each label; ``place`` is where a value (seconds) is drawn."""
     return [
-        line_of(
+        styles.line_of(
             style,
             [round(place(value), 4) for value in values],
             [round(level, 4) for level in QUANTILE_LEVELS],
@@ -244,13 +235,15 @@ def _traces(
             text=[duration(value) for value in values],
         )
         for style, (_, values) in zip(
-            named_styles([label for label, _ in lines]), lines, strict=True
+            styles.named_styles([label for label, _ in lines]), lines, strict=True
         )
     ]
 
 
 def _shares_of_jobs(along: dict[str, Any]) -> dict[str, Any]:
-    return layout(360, xaxis=along, yaxis=axis("share of jobs", tickformat=".0%", range=[0, 1.01]))
+    return styles.layout(
+        360, xaxis=along, yaxis=styles.axis("share of jobs", tickformat=".0%", range=[0, 1.01])
+    )
 
 
 def _folded(seconds: float) -> float:

@@ -11,19 +11,7 @@ from numpy.typing import ArrayLike
 from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
-from foresail.distributions.kernels.survival_grid import (
-    IN_PIECES,
-    LOG_NORMAL,
-    PIECE_COLUMNS,
-    PLACE,
-    SLOPE,
-    SURVIVAL,
-    TRUNCATED_NORMAL,
-    fill_limited_means,
-    fill_quantiles,
-    fill_survival_grid,
-    survival_left,
-)
+from foresail.distributions.kernels import survival_grid as grids
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.summary import belief_row
@@ -54,7 +42,7 @@ class PackedDistributions:
         packed = cls(
             np.array([kind for kind, _ in parts], dtype=np.int64),
             np.concatenate(([0], ends)).astype(np.int64),
-            np.concatenate([np.empty((0, PIECE_COLUMNS)), *(rows for _, rows in parts)]),
+            np.concatenate([np.empty((0, grids.PIECE_COLUMNS)), *(rows for _, rows in parts)]),
         )
         for array in packed._arrays():
             array.flags.writeable = False
@@ -90,7 +78,7 @@ class PackedDistributions:
             raise ValueError("offsets must ascend and must not be negative")
         survival = np.empty((len(self), grid.size))
         if grid.size:
-            fill_survival_grid(*self._arrays(), since, grid, self._left(since), survival)
+            grids.fill_survival_grid(*self._arrays(), since, grid, self._left(since), survival)
         return survival
 
     def left(self, elapsed: ArrayLike) -> Floats:
@@ -107,7 +95,7 @@ class PackedDistributions:
         Shapes (distributions, n).
         """
         means = np.empty(bounds.shape)
-        fill_limited_means(self.first_row, self.rows, np.ascontiguousarray(bounds), means)
+        grids.fill_limited_means(self.first_row, self.rows, np.ascontiguousarray(bounds), means)
         return means
 
     def quantiles(self, levels: Floats) -> Floats:
@@ -116,12 +104,12 @@ class PackedDistributions:
         Shapes (distributions, n).
         """
         values = np.empty(levels.shape)
-        fill_quantiles(self.first_row, self.rows, np.ascontiguousarray(levels), values)
+        grids.fill_quantiles(self.first_row, self.rows, np.ascontiguousarray(levels), values)
         return values
 
     def _left(self, elapsed: Floats) -> Floats:
         left = np.empty(len(self))
-        survival_left(*self._arrays(), elapsed, left)
+        grids.survival_left(*self._arrays(), elapsed, left)
         return left
 
     def _checked(self, elapsed: ArrayLike) -> Floats:
@@ -140,11 +128,11 @@ def _packed(distribution: Distribution) -> tuple[int, Floats]:
     """The kind of a distribution, and its rows."""
     match distribution:
         case LogNormal(mu, sigma, cap, elapsed):
-            return LOG_NORMAL, np.array([[mu, sigma, cap, elapsed]])
+            return grids.LOG_NORMAL, np.array([[mu, sigma, cap, elapsed]])
         case TruncatedNormal(mu, sigma, low):
-            return TRUNCATED_NORMAL, np.array([[mu, sigma, low, 0.0]])
+            return grids.TRUNCATED_NORMAL, np.array([[mu, sigma, low, 0.0]])
         case _:
-            return IN_PIECES, _pieces(distribution)
+            return grids.IN_PIECES, _pieces(distribution)
 
 
 def _pieces(distribution: Distribution) -> Floats:
@@ -152,9 +140,9 @@ def _pieces(distribution: Distribution) -> Floats:
         case Point(value):
             return np.array([[value, 0.0, 0.0, 0.0]])
         case Empirical():
-            pieces = np.zeros((distribution.values.size, PIECE_COLUMNS))
-            pieces[:, PLACE] = distribution.values
-            pieces[:, SURVIVAL] = 1.0 - distribution.reached
+            pieces = np.zeros((distribution.values.size, grids.PIECE_COLUMNS))
+            pieces[:, grids.PLACE] = distribution.values
+            pieces[:, grids.SURVIVAL] = 1.0 - distribution.reached
             return pieces
         case Uniform(low, high):
             return _between(np.array([0.0, 1.0]), np.array([low, high]))
@@ -169,10 +157,10 @@ def _pieces(distribution: Distribution) -> Floats:
 def _between(levels: Floats, values: Floats) -> Floats:
     if not np.all(np.isfinite(values)):
         raise ValueError("a distribution of an unknown kind must have a finite largest value")
-    pieces = np.zeros((values.size, PIECE_COLUMNS))
-    pieces[:, PLACE] = values
-    pieces[:, SURVIVAL] = 1.0 - levels
+    pieces = np.zeros((values.size, grids.PIECE_COLUMNS))
+    pieces[:, grids.PLACE] = values
+    pieces[:, grids.SURVIVAL] = 1.0 - levels
     width = np.diff(values)
     rise = np.flatnonzero(width > 0.0)
-    pieces[rise, SLOPE] = np.diff(levels)[rise] / width[rise]
+    pieces[rise, grids.SLOPE] = np.diff(levels)[rise] / width[rise]
     return pieces

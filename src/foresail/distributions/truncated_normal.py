@@ -11,13 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from foresail.distributions import basic
-from foresail.distributions.kernels.log_normal import (
-    truncated_normal_mean,
-    truncated_normal_quantile,
-    truncated_normal_quantiles,
-    truncated_normal_survival,
-    upper_tail,
-)
+from foresail.distributions.kernels import log_normal
 from foresail.model.distribution import Distribution, Floats
 
 _NOTHING: Final = 1e-290
@@ -45,20 +39,20 @@ class TruncatedNormal:
             raise ValueError("low must leave something")
 
     def _left(self, value: float) -> float:
-        return upper_tail((value - self.mu) / self.sigma)
+        return log_normal.upper_tail((value - self.mu) / self.sigma)
 
     def mean(self) -> float:
         """Expected value."""
-        return truncated_normal_mean(self.mu, self.sigma, self.low)
+        return log_normal.truncated_normal_mean(self.mu, self.sigma, self.low)
 
     def quantile(self, level: float) -> float:
         """Smallest value that the quantity stays at or below with at least this probability."""
-        return truncated_normal_quantile(self.mu, self.sigma, self.low, level)
+        return log_normal.truncated_normal_quantile(self.mu, self.sigma, self.low, level)
 
     def survival(self, values: ArrayLike) -> Floats:
         """Probability to exceed each of the values."""
         at = np.asarray(values, dtype=np.float64)
-        survival = truncated_normal_survival(at.ravel(), self.mu, self.sigma, self.low)
+        survival = log_normal.truncated_normal_survival(at.ravel(), self.mu, self.sigma, self.low)
         return survival.reshape(at.shape)
 
     def cumulative(self, values: ArrayLike) -> Floats:
@@ -94,4 +88,6 @@ class TruncatedNormal:
 
     def sample(self, random: np.random.Generator, size: int) -> Floats:
         """So many independent draws."""
-        return truncated_normal_quantiles(self.mu, self.sigma, self.low, random.random(size))
+        return log_normal.truncated_normal_quantiles(
+            self.mu, self.sigma, self.low, random.random(size)
+        )

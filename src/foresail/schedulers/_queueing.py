@@ -39,14 +39,7 @@ from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._beside_cpus import Passed
 from foresail.schedulers._queue_table import CodedJobs, QueueTable, Summaries
 from foresail.schedulers._several_partitions import pass_over_all, tables_of
-from foresail.schedulers.kernels.waiting_queue import (
-    AMONG_FIRST,
-    BEHIND,
-    GOES_FIRST,
-    LACKS,
-    NO_ROOM,
-    WOULD_DELAY,
-)
+from foresail.schedulers.kernels import waiting_queue
 from foresail.schedulers.order_expression import Orders, compile_expression, fill_places
 
 _LIKELY_RUNTIME = "q50"
@@ -263,7 +256,7 @@ class _Reasons(Mapping[str, Reason]):
             return None, None
         since = mark[1] if isinstance(mark, tuple) and mark[0] is table else -2  # of no pass
         common = self._common()
-        behind = WOULD_DELAY if common.delayed else BEHIND
+        behind = waiting_queue.WOULD_DELAY if common.delayed else waiting_queue.BEHIND
         changed = table.changed_codes(self._passed, common.free, behind, since)
         return (table, table.version), None if changed is None else [
             *chain.from_iterable(map(self._alike, changed))
@@ -278,15 +271,15 @@ class _Reasons(Mapping[str, Reason]):
         code, table = changed.code, self._table
         job_ids = _JobIds(table.jobs_by_slot, changed.slots)
         numbers: Sequence[float] = FloatColumn(changed.numbers)
-        if code == NO_ROOM:
+        if code == waiting_queue.NO_ROOM:
             free = {"free": self._common().free}
             return [AlikeReasons(ReasonCode.NO_ROOM, job_ids, free, {"cpus": numbers})]
-        if code == BEHIND:
+        if code == waiting_queue.BEHIND:
             return [AlikeReasons(ReasonCode.BEHIND, job_ids, by_job={"ahead": numbers})]
-        if code == WOULD_DELAY:
+        if code == waiting_queue.WOULD_DELAY:
             return [AlikeReasons(ReasonCode.WOULD_DELAY, job_ids, self._common().delayed)]
         slots = array("q", changed.slots)
-        if code == LACKS and self._passed.left is not None:
+        if code == waiting_queue.LACKS and self._passed.left is not None:
             left = _left(self._passed.left)
             return [AlikeReasons(ReasonCode.NO_ROOM, job_ids, left, table.others(slots))]
         asking = [bool(table.others([slot])) for slot in slots]
@@ -305,13 +298,15 @@ class _Reasons(Mapping[str, Reason]):
             "cpus": tuple([self._table.width(slot) for slot in slots]),
             **self._table.others(slots),
         }
-        if code in (GOES_FIRST, AMONG_FIRST):
+        if code in (waiting_queue.GOES_FIRST, waiting_queue.AMONG_FIRST):
             by_job["turn"] = tuple([each.due.turn_seconds for each in jobs if each.due is not None])
-        if code == AMONG_FIRST:
+        if code == waiting_queue.AMONG_FIRST:
             return AlikeReasons(ReasonCode.AMONG_FIRST, job_ids, by_job=by_job)
         planned = {**self._passed.reserved, **self._passed.promised_elsewhere}
         by_job["start"] = tuple([planned[slot] for slot in slots])
-        goes_first = ReasonCode.GOES_FIRST if code == GOES_FIRST else ReasonCode.RESERVED
+        goes_first = (
+            ReasonCode.GOES_FIRST if code == waiting_queue.GOES_FIRST else ReasonCode.RESERVED
+        )
         return AlikeReasons(goes_first, job_ids, by_job=by_job)
 
     def _all(self) -> dict[str, Reason]:

@@ -10,15 +10,10 @@ import polars as pl
 
 from foresail.cloud.over_time import use_over_time
 from foresail.cloud.prices import Commitment, PriceCatalogue
+from foresail.cloud.purchasing import offline
+from foresail.cloud.purchasing import terms as purchase_terms
 from foresail.cloud.purchasing.demand import bought_jobs
 from foresail.cloud.purchasing.forecast import ForecastSettings, RiskPlan, reserve_at_risk
-from foresail.cloud.purchasing.offline import (
-    DEFAULT_SETTINGS,
-    OfflinePlan,
-    OfflineSettings,
-    plan_offline,
-    reserved_name,
-)
 from foresail.cloud.purchasing.resources import (
     Amount,
     ReservedMachines,
@@ -30,14 +25,6 @@ from foresail.cloud.purchasing.resources import (
     running_commitments,
     sizes_of,
     tasks_together,
-)
-from foresail.cloud.purchasing.terms import (
-    PurchaseTerms,
-    ResourcePrices,
-    TransientTerms,
-    resource_prices,
-    sold_by,
-    terms_of,
 )
 from foresail.model.errors import require
 from foresail.traces.workload import Workload
@@ -51,10 +38,10 @@ class MixRequest:
     """Whose options are on sale: see ``PROVIDERS``."""
     transient: bool = True
     """Whether jobs may be revoked."""
-    transient_terms: TransientTerms | None = None
+    transient_terms: purchase_terms.TransientTerms | None = None
     """Price and lifetimes of transient machines; None: those of the catalogue, where a mean life of
     24 hours stands in for what it does not say."""
-    settings: OfflineSettings = DEFAULT_SETTINGS
+    settings: offline.OfflineSettings = offline.DEFAULT_SETTINGS
     """Of the optimum in hindsight."""
     forecast: ForecastSettings | None = None
     """How uncertain the coming years are; None: no plan at a stated risk."""
@@ -74,8 +61,8 @@ class MixReport:
     """Purchases and their cost, in ``prices.currency``."""
 
     provider: str
-    terms: PurchaseTerms
-    prices: ResourcePrices
+    terms: purchase_terms.PurchaseTerms
+    prices: purchase_terms.ResourcePrices
     """What is on sale, relative to on demand, and what a core and a GiB cost there."""
     jobs: int
     left_out: int
@@ -87,7 +74,7 @@ class MixReport:
     log_hours: float
     hours: float
     """Length of the log, and of the time planned for (longer where the log is repeated)."""
-    plans: tuple[OfflinePlan, ...]
+    plans: tuple[offline.OfflinePlan, ...]
     """The optimum in hindsight of each resource."""
     resources: tuple[Resource, ...]
     """What jobs hold of each, and what a unit costs."""
@@ -122,7 +109,7 @@ def mix(
     workload: Workload,
     catalogue: PriceCatalogue,
     request: MixRequest = DEFAULT_REQUEST,
-    terms: PurchaseTerms | None = None,
+    terms: purchase_terms.PurchaseTerms | None = None,
 ) -> MixReport:
     """The mix of purchasing options for jobs that never wait (paper 003 chapter 5; spec section 4).
 
@@ -135,10 +122,12 @@ def mix(
     """
     terms = asked_terms(catalogue, request) if terms is None else terms
     jobs = bought_jobs(workload)
-    prices = resource_prices(catalogue)
+    prices = purchase_terms.resource_prices(catalogue)
     resources = resources_of(jobs, catalogue, request.settings.amounts, terms.customised_markup)
     plans = tuple(
-        plan_offline(jobs, each.units, terms, request.settings, resource=each.name, held=each.held)
+        offline.plan_offline(
+            jobs, each.units, terms, request.settings, resource=each.name, held=each.held
+        )
         for each in resources
     )
     money = [each.per_hour for each in resources]
@@ -179,16 +168,18 @@ def mix(
     )
 
 
-def asked_terms(catalogue: PriceCatalogue, request: MixRequest) -> PurchaseTerms:
+def asked_terms(catalogue: PriceCatalogue, request: MixRequest) -> purchase_terms.PurchaseTerms:
     """Return the offers that are on sale of those asked for."""
-    terms = terms_of(catalogue)
+    terms = purchase_terms.terms_of(catalogue)
     if request.transient_terms is not None:
         terms = replace(terms, transient=request.transient_terms)
-    sold = sold_by(request.provider, terms)
+    sold = purchase_terms.sold_by(request.provider, terms)
     return sold if request.transient else sold.without_transient()
 
 
-def _over_time(plans: Sequence[OfflinePlan], money: Sequence[float], counted: str) -> pl.DataFrame:
+def _over_time(
+    plans: Sequence[offline.OfflinePlan], money: Sequence[float], counted: str
+) -> pl.DataFrame:
     """Hours are of the resource that is counted; cost is of all."""
     parts = [
         plan.over_time.with_columns(
@@ -212,7 +203,7 @@ def _options(over_time: pl.DataFrame) -> pl.DataFrame:
     return sums.with_columns(share=pl.col("used_hours") / pl.col("used_hours").sum())
 
 
-def _on_demand(plans: Sequence[OfflinePlan], resources: Sequence[Resource]) -> float:
+def _on_demand(plans: Sequence[offline.OfflinePlan], resources: Sequence[Resource]) -> float:
     """Cost of everything on standard machines on demand."""
     return sum(
         plan.demand_hours * each.per_hour * each.standard_work
@@ -220,7 +211,7 @@ def _on_demand(plans: Sequence[OfflinePlan], resources: Sequence[Resource]) -> f
     )
 
 
-def _costs(plans: Sequence[OfflinePlan], resources: Sequence[Resource]) -> pl.DataFrame:
+def _costs(plans: Sequence[offline.OfflinePlan], resources: Sequence[Resource]) -> pl.DataFrame:
     pairs = [(plan, each.per_hour) for plan, each in zip(plans, resources, strict=True)]
     on_demand = _on_demand(plans, resources)
     named = {"all on demand": on_demand}
@@ -235,7 +226,7 @@ def _costs(plans: Sequence[OfflinePlan], resources: Sequence[Resource]) -> pl.Da
 
 
 def _by_demand_error(
-    plans: Sequence[OfflinePlan], resources: Sequence[Resource], errors: tuple[float, ...]
+    plans: Sequence[offline.OfflinePlan], resources: Sequence[Resource], errors: tuple[float, ...]
 ) -> pl.DataFrame:
     on_demand = _on_demand(plans, resources)
     pairs = list(zip(plans, resources, strict=True))
@@ -252,7 +243,7 @@ def advised_machines(
     per_gpu = gpu_ratios(bought_jobs(workload), report.resources)
     found: list[ReservedMachines] = []
     for years, price in report.terms.reserved:
-        name = reserved_name(years)
+        name = offline.reserved_name(years)
         units = {resource: plan.units[name] for resource, plan in report.risk.items()}
         found += machines_for(Amount.from_units(units, per_gpu), name, price, sizes)
     return tuple(found)

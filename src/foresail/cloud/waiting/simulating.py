@@ -10,14 +10,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.waiting.jobs import (
-    FixedMachines,
-    RentedType,
-    TraceJobs,
-    in_shares,
-    rents,
-    writable,
-)
+from foresail.cloud.waiting import jobs as trace_jobs
 from foresail.cloud.waiting.kernels import waiting, waiting_choice
 from foresail.cloud.waiting.kernels.placing import links_of, machines_of, timetable
 from foresail.cloud.waiting.kernels.waiting import EXPIRED, FIXED
@@ -126,7 +119,9 @@ class Beliefs:
 
     @classmethod
     def true_runtimes(
-        cls, jobs: TraceJobs, waits: Floats | waiting_choice.WaitModel | Foresight | None = None
+        cls,
+        jobs: trace_jobs.TraceJobs,
+        waits: Floats | waiting_choice.WaitModel | Foresight | None = None,
     ) -> Beliefs:
         """The oracle of runtimes."""
         return cls(jobs.runtime_seconds, waits)
@@ -165,9 +160,9 @@ class Simulated:
 
 
 def simulate(
-    jobs: TraceJobs,
-    fixed: FixedMachines,
-    family: Sequence[RentedType],
+    jobs: trace_jobs.TraceJobs,
+    fixed: trace_jobs.FixedMachines,
+    family: Sequence[trace_jobs.RentedType],
     policy: WaitingPolicy,
     beliefs: Beliefs,
     lost_seconds: Floats | None = None,
@@ -201,9 +196,9 @@ def simulate(
     strict = policy.queue == "strict-fcfs"
     requests = jobs.requests
     columns = _columns(jobs, beliefs, lost_seconds, strict)
-    rent = rents(requests, family)
+    rent = trace_jobs.rents(requests, family)
     work = requests.cores if jobs.gpus is None else rent
-    gpus = in_shares(requests.gpus)
+    gpus = trace_jobs.in_shares(requests.gpus)
     columns_of = (requests.cores, requests.memory_bytes, gpus, rent, work)
     shapes = waiting.Shapes(
         np.stack(columns_of, axis=1), np.full(requests.cores.size, -1, np.int64)
@@ -232,7 +227,7 @@ def simulate(
     room.tally[waiting.TOTAL_MEMORY] = fixed.memory_bytes * fixed.count if fixed.count else 0.0
     cores = np.full(fixed.count, fixed.cores, np.int64)
     memory = np.full(fixed.count, float(fixed.memory_bytes))
-    shares = float(in_shares(fixed.gpus))
+    shares = float(trace_jobs.in_shares(fixed.gpus))
     gpus = np.full(fixed.count, shares)
     plan: MachinePlan | None = None
     if foresight is not None and strict:
@@ -266,7 +261,7 @@ def simulate(
 
 
 def _columns(
-    jobs: TraceJobs, beliefs: Beliefs, lost_seconds: Floats | None, strict: bool
+    jobs: trace_jobs.TraceJobs, beliefs: Beliefs, lost_seconds: Floats | None, strict: bool
 ) -> waiting.TraceColumns:
     count = len(jobs)
     waits: Floats = _NONE
@@ -276,10 +271,10 @@ def _columns(
         elif beliefs.waits.false_alarms is not None:
             waits = np.where(beliefs.waits.false_alarms, np.inf, 0.0)
     elif isinstance(beliefs.waits, np.ndarray):
-        waits = writable(beliefs.waits)
-    estimates = writable(beliefs.runtime_seconds)
-    lost = _NONE if lost_seconds is None else writable(lost_seconds)
-    delay = _NONE if beliefs.delay_per_hour is None else writable(beliefs.delay_per_hour)
+        waits = trace_jobs.writable(beliefs.waits)
+    estimates = trace_jobs.writable(beliefs.runtime_seconds)
+    lost = _NONE if lost_seconds is None else trace_jobs.writable(lost_seconds)
+    delay = _NONE if beliefs.delay_per_hour is None else trace_jobs.writable(beliefs.delay_per_hour)
     given = (("runtime", estimates), ("wait", waits), ("lost", lost), ("delay", delay))
     for name, column in given:
         if column.shape != (count,) and column is not _NONE:
