@@ -79,7 +79,7 @@ class KeptForecasts:
         outlook = outlook_of(self.controller, (), state.history, self._columns)
         past = service.PastForecasts.from_outcomes([*self._outcomes(now)])
         made = service.drawn_forecasts(outlook, self._starts, past)
-        rows = [*chain.from_iterable(service._due_rows(made, kept))]
+        rows = [*chain.from_iterable(service._due_rows(made, kept, {}))]
         self._rows += rows
         self._submitted += [jobs[row.job_id].submit_seconds for row in rows]
         self._ended_alike += [self._starts.ended_alike(jobs[row.job_id]) for row in rows]

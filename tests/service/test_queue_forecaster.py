@@ -49,6 +49,7 @@ class SnapshotCache:
     def __init__(self, waiting):
         self.asked = 0
         self.waiting = waiting
+        self.estimates = {}
 
     async def ask(self, question):
         self.asked += 1

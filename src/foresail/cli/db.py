@@ -38,7 +38,7 @@ def check(state: _Source) -> None:
     """Say whether the store holds together; status 1 if it does not."""
     from foresail.service.upkeep import faults_of
 
-    with _opened(state) as store:
+    with opened_store(state) as store:
         with doing("checking the store"):
             faults = list(faults_of(store))
         for fault in faults:
@@ -73,7 +73,7 @@ def export(source: Path, /, output: Path) -> None:
             if (source / "events.jsonl").is_file():
                 file.writelines(map(record_line, read_log(log_of(source))))
             else:
-                with _opened(source) as store:
+                with opened_store(source) as store:
                     archive = _archive_of(source)
                     for number, line in chain(archive.records(), store.records(after=archive.last)):
                         file.write(line)
@@ -198,7 +198,7 @@ def _require_store(path: Path) -> None:
 
 
 @contextmanager
-def _opened(state: Path) -> Iterator[SqlStore]:
+def opened_store(state: Path) -> Iterator[SqlStore]:
     """The store of a service that is there already; the service may run meanwhile."""
     from foresail.service.store.sql_store import SqlStore
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -15,16 +16,16 @@ from foresail.cli.log_options import CommandGroup
 from foresail.cli.progress import doing
 from foresail.explain import start_words as words
 from foresail.model.errors import InputError
-from foresail.model.words import count, percent
+from foresail.model.words import count, duration, percent
 
 if TYPE_CHECKING:
     from foresail.explain.forecast import WaitingForecast
     from foresail.live.adapters.slurm.state import SlurmState
+    from foresail.service.store.protocol import ForecastOutcome
 
 app = CommandGroup(
-    "A Slurm cluster: when its jobs start, and what is held of them, with no service."
+    "A Slurm cluster: starts of its jobs, as foreseen and as they were, and its holds."
 )
-app.callback()(lambda: None)  # or a group of one command would be that command
 
 
 @app.named("start")
@@ -57,6 +58,58 @@ def start(job_id: str | None = None, /, as_json: bool = False) -> None:
     print_table(headings, [_cells(each, state.now) for each in answers])
     if remark:
         typer.echo(f"foresail: {remark}", err=True)
+
+
+@app.named("report")
+def report(source: Path, /, weeks: float = 2.0, as_json: bool = False) -> None:
+    """Compare forecasts of an observing service, and Slurm's own, with when jobs started.
+
+    Options:
+        source STATE: State folder of the service, or its configuration file (TOML).
+        weeks: So many weeks back.
+        as_json --json: As JSON.
+    """
+    from foresail.cli.db import opened_store
+    from foresail.service.store.protocol import ForecastKind
+
+    now = time.time()
+    with opened_store(source) as store, doing("reading the store"):
+        outcomes = store.forecast_outcomes(1_000_000, now)
+    by_partition: dict[str, list[ForecastOutcome]] = {}
+    for each in outcomes:
+        row = each.forecast
+        is_due = each.has_started or row.high_seconds < now
+        is_new = row.made_seconds >= now - weeks * 7 * 86_400.0
+        if is_due and is_new and row.kind != ForecastKind.UNKNOWN:
+            for name in (row.partition or "", "all"):
+                by_partition.setdefault(name, []).append(each)
+    if not by_partition:
+        raise InputError("no forecast has come about", source=source, field="--weeks", value=weeks)
+    names = sorted(by_partition, key=lambda name: (name == "all", name))
+    answers = [{"partition": name} | _compared(by_partition[name]) for name in names]
+    if as_json:
+        print_json({"made_seconds": now, "weeks": weeks, "partitions": answers})
+        return
+    headings = ("PARTITION", "FORECASTS", "WITHIN 80 %", "SLURM'S TOO", "ERROR", "SLURM'S ERROR")
+    rows = [
+        (name, f"{total:,}", percent(within), f"{both:,}", duration(ours), duration(slurms))
+        for name, total, within, both, ours, slurms in map(dict.values, answers)
+    ]
+    print_table(headings, rows)
+
+
+def _compared(outcomes: Sequence[ForecastOutcome]) -> dict[str, Any]:
+    """Return what became of forecasts, and of Slurm's where there were both."""
+    ours, slurms, held = list[float](), list[float](), list[bool]()
+    for each in outcomes:
+        row, start = each.forecast, each.seconds
+        held.append(each.has_started and row.low_seconds <= start <= row.high_seconds)
+        if each.has_started and row.by_cluster_seconds:
+            ours.append(abs(row.median_seconds - start))
+            slurms.append(abs(max(row.by_cluster_seconds, row.made_seconds) - start))
+    found = {"forecasts": len(held), "within_range": fmean(held), "compared": len(ours)}
+    means = [fmean(each) if each else None for each in (ours, slurms)]
+    return found | dict(zip(("error_seconds", "slurm_error_seconds"), means, strict=True))
 
 
 def _look() -> tuple[SlurmState, dict[str, WaitingForecast], str]:

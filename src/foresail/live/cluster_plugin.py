@@ -46,6 +46,8 @@ class RunContext:
     """Is given sentences that people should read."""
     keep_samples: Callable[[Sequence[UseSample]], None] = lambda _: None
     """Is given what jobs use, as it is measured; by default nothing is kept."""
+    keep_estimates: Callable[[Mapping[str, float]], None] = lambda _: None
+    """Is given when the cluster itself expects jobs to start (Unix seconds), by id."""
     identity: str = ""
     """Whose attempts these are: what another left in the folder is never taken for one's own."""
     account_of_job: Callable[[CommandJob], Account] | None = None

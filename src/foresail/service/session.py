@@ -230,6 +230,7 @@ def daemon_of(
         inbox.commands,
         snapshots.note,
         store.keep_samples,
+        snapshots.keep_estimates,
         identity=store.identity,
         account_of_job=(lambda job: served.account(job.user)) if served.keeps_apart else None,
     )

@@ -604,7 +604,7 @@ class QueueForecaster:
         """Keep the forecasts that are due; returns when the next one is."""
         before = self._store.last_forecasts() if self._kept is None else self._kept
         kept = {each: before[each] for each in made.waiting if each in before}
-        for rows in _due_rows(made, before):  # others write in between
+        for rows in _due_rows(made, before, self._snapshots.estimates):  # others write in between
             self._store.keep_forecasts(rows)
             kept.update((row.job_id, row.made_seconds) for row in rows)
         if len(made.waiting) > _MANY:
@@ -636,7 +636,9 @@ def _due_seconds(jobs: JobColumns, kept: Mapping[str, float]) -> Floats:
     return submitted + np.where(np.isnan(last), _AT_ONCE_SECONDS, doubled)
 
 
-def _due_rows(made: Forecasts, kept: Mapping[str, float]) -> Iterator[list[ForecastRow]]:
+def _due_rows(
+    made: Forecasts, kept: Mapping[str, float], estimates: Mapping[str, float]
+) -> Iterator[list[ForecastRow]]:
     """Yield what is to be kept of forecasts, some at a time; nothing of jobs that never start."""
     now, jobs = made.outlook.now, made.outlook.waiting.jobs
     ends = np.isfinite(made.waiting.starts[-1, : len(jobs)])
@@ -644,21 +646,15 @@ def _due_rows(made: Forecasts, kept: Mapping[str, float]) -> Iterator[list[Forec
     for some in np.split(due, range(_ROWS_AT_ONCE, len(due), _ROWS_AT_ONCE)):
         starts = made.waiting.starts[:, some], made.drawn.starts[:, some]
         ranges = np.concatenate((*starts, made.waiting.ends[::2, some]))
-        ids = [jobs.pending[at].job.job_id for at in some.tolist()]
+        waits = [jobs.pending[at].job for at in some.tolist()]
+        rows = ranges.T.tolist()
+        for job, row in zip(waits, rows, strict=True):
+            row[6:6] = [made.stand_in is not None]
+            row += [estimates.get(job.job_id), job.partition]
+        kinds = [_kind_of_forecast(job.job_id, made.unknown, kept) for job in waits]
         yield [
-            ForecastRow(
-                job_id,
-                now,
-                _kind_of_forecast(job_id, made.unknown, kept),
-                len(made.waiting),
-                *(low, median, high),
-                *(drawn_low, drawn_median, drawn_high),
-                made.stand_in is not None,
-                *of_end,
-            )
-            for job_id, low, median, high, drawn_low, drawn_median, drawn_high, *of_end in zip(
-                ids, *ranges.tolist(), strict=True
-            )
+            ForecastRow(job.job_id, now, kind, len(made.waiting), *row)
+            for job, kind, row in zip(waits, kinds, rows, strict=True)
         ]
 
 

@@ -120,6 +120,7 @@ class SnapshotCache:
         """Says why the daemon does not come by, if something is known of that."""
         self.mail: MailHook | None = None
         """Mails about jobs, if anything does."""
+        self.estimates: Mapping[str, float] = {}  # when the cluster itself expects jobs to start
         self._wake = wake
         self._note = note
         self._taken = taken
@@ -246,6 +247,10 @@ class SnapshotCache:
 
     def withdrawn(self, job: Job, because: str) -> None:
         """It is in the store."""
+
+    def keep_estimates(self, estimates: Mapping[str, float]) -> None:
+        """Take when the cluster itself expects jobs to start (Unix seconds), by id."""
+        self.estimates = estimates
 
     def note(self, sentence: str) -> None:
         """Pass it on."""

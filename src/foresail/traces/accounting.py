@@ -23,9 +23,7 @@ PER_TASK: Final = ("memory_bytes_per_task", "gpus_per_task")
 """Columns whose amounts accounting may give of a job, a node or a cpu instead."""
 
 _SHARE: Final = "__share__"
-NODES: Final = "__nodes__"
-"""Column of how many nodes a job has."""
-
+NODES: Final = "__nodes__"  # column of how many nodes a job has
 _CLOCK: Final = r"^(?:(\d+)-)?(\d+):([0-5]?\d):([0-5]?\d(?:\.\d+)?)$"
 _SHORT_CLOCK: Final = r"^()()(\d+):([0-5]\d\.\d+)$"
 """Slurm writes thousandths of seconds where it leaves out hours, and only there."""

@@ -52,8 +52,6 @@ _MOST_LINES: Final = 50
 _MOST_SURPLUS: Final = 16
 """Lines of one record, and delimiters in its texts."""
 
-_NO_COUNT: Final = 2.0**62  # from here on JSON has numbers in place of an unknown amount
-
 
 @dataclass(frozen=True)
 class _Layout:
@@ -78,8 +76,9 @@ class _Layout:
         names = [_KNOWN.get(each.lower(), each) for each in (each.strip('" ') for each in found)]
         whole = names[:-1] if names and not names[-1] else names  # -p ends each with a delimiter
         is_header = all(map(_WORD.fullmatch, whole)) and len({*whole} & FORMS.keys()) > 2
+        is_header &= bool({"JobID", "JobIDRaw"} & {*whole})
         is_quoted = len(delimiter) == 1 and (delimiter in ",;\t" or head.startswith('"'))
-        return cls(names, delimiter, columns, is_quoted) if is_header and _ids_of(names) else None
+        return cls(names, delimiter, columns, is_quoted) if is_header else None
 
     @cached_property
     def forms(self) -> Sequence[tuple[re.Pattern[str], bool]]:
@@ -139,10 +138,6 @@ class _Layout:
                     self._part(pieces, [*fields, text], surplus - more, ways)
 
 
-def _ids_of(names: Sequence[str]) -> list[str]:
-    return [name for name in ("JobID", "JobIDRaw") if name in names]
-
-
 def is_accounting(text: str) -> bool:
     """Test whether a file that begins so is of ``sacct``, if only without the header it needs."""
     lines = [*text.lstrip("\r\n").splitlines()[:2], "", ""]
@@ -154,9 +149,8 @@ def is_accounting(text: str) -> bool:
 def table_of(content: bytes, notes: Notes, delimiter: str = "") -> pl.DataFrame:
     """Return the rows of an output of ``sacct``: the fields that are read, as texts, and ``LINE``.
 
-    A ``delimiter`` with letters or digits has to be given. Records that cannot be parted are
-    counted in ``notes``. Raises ``InputError`` if there is no header, or a second one that differs,
-    or JSON is none of ``sacct``; and as ``Notes.repair``.
+    A ``delimiter`` with letters has to be given. What cannot be parted is counted in ``notes``.
+    Raises ``InputError`` if the header lacks or changes, or JSON is another; as ``Notes.repair``.
     """
     text = decodable(content, notes).decode("utf-8-sig")
     if text.lstrip().startswith("{"):
@@ -286,6 +280,8 @@ def _of_job(job: Mapping[str, Any]) -> dict[str, str]:
         fields[name] = ",".join(
             f"{each['type']}{'/' * bool(each.get('name'))}{each.get('name') or ''}={each['count']}"
             for each in listed
-            if 0 <= (each.get("count") or -1) < _NO_COUNT
+            if 0
+            <= (each.get("count") or -1)
+            < 2.0**62  # beyond are numbers in place of an unknown amount
         )
     return fields

@@ -124,12 +124,14 @@ FORECASTS: Final = Table(
     *_floats("low_seconds median_seconds high_seconds"),
     *_floats("drawn_low_seconds drawn_median_seconds drawn_high_seconds"),
     *_columns(Boolean, "stood_in", server_default=false()),
-    *_floats("end_low_seconds end_high_seconds", nullable=True),
+    *_floats("end_low_seconds end_high_seconds by_cluster_seconds", nullable=True),
+    *_texts("partition", nullable=True),
 )
 """Forecasts of each job's start, of ``kind`` ``submission`` when it came, ``waiting`` at each
 doubling of its wait, ``unknown`` where too little was known then: quantiles (10, 50, 90 %) in Unix
 seconds, and these as they were drawn, before they were corrected; how many jobs waited; if a
-simpler rule stood in for the policy's own; and the quantiles (10, 90 %) of its end."""
+simpler rule stood in for the policy's own; the quantiles (10, 90 %) of its end; when the cluster
+itself expected it to start, where it says that; and the partition that the job named."""
 
 SAMPLES: Final = Table(
     "samples",
@@ -187,7 +189,7 @@ AUDIT: Final = Table(
 """What was done to tokens and to the policy, and who was refused."""
 
 
-LATEST: Final = "0007"
+LATEST: Final = "0008"
 """The version that this Foresail reads and writes."""
 
 _VERSIONS: Final = Table(
@@ -288,7 +290,9 @@ def _add_later_forecasts(connection: Connection) -> None:
     ranges = "low_seconds, median_seconds, high_seconds"
     connection.exec_driver_sql(
         f"INSERT INTO {FORECASTS.name} SELECT job_id, made_seconds, 'submission', 0, {ranges}, "
-        "drawn_low_seconds, median_seconds, drawn_high_seconds, FALSE, NULL, NULL FROM forecasts"
+        "drawn_low_seconds, median_seconds, drawn_high_seconds, FALSE"
+        + ", NULL" * 4
+        + " FROM forecasts"
     )
     connection.exec_driver_sql("DROP TABLE forecasts")
 
@@ -311,6 +315,7 @@ _CHANGES: Final[Mapping[str, Callable[[Connection], None]]] = MappingProxyType(
         "0004": _add_later_forecasts,
         "0005": partial(_add_to_forecasts, columns=_STAND_INS),
         "0006": partial(_add_to_forecasts, columns=_ENDS),
+        "0007": partial(_add_to_forecasts, columns="by_cluster_seconds FLOAT, partition TEXT"),
     }
 )
 """By version: what makes the next one of it."""
@@ -465,7 +470,8 @@ class ForecastRow:
 
     The ``drawn`` ones are those before it was corrected; ``waiting`` is how many jobs waited;
     ``stood_in``: a simpler rule than the policy's own started jobs in the futures. Of the end are
-    the 10 and 90 %; none are known of old ones.
+    the 10 and 90 %; none are known of old ones. ``by_cluster_seconds`` is when the cluster itself
+    expected the start, and ``partition`` the one that the job named.
     """
 
     job_id: str
@@ -481,6 +487,8 @@ class ForecastRow:
     stood_in: bool = False
     end_low_seconds: float | None = None
     end_high_seconds: float | None = None
+    by_cluster_seconds: float | None = None
+    partition: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,19 +89,17 @@ class SlurmReader(PlainReader):
 def attempts_of(table: pl.DataFrame, notes: Notes) -> pl.DataFrame:
     """Return the attempts among the rows of ``table_of``, with canonical columns.
 
-    There are *state*, *start*, *end* and *came* (the submission) too, in Unix seconds. Rows that
-    cannot be read are counted in ``notes``. Raises ``InputError`` if a field that is needed is not
-    there, or there are jobs of several clusters; and as ``Notes.repair``.
+    And *state*, *start*, *end*, *came* (the submission; Unix seconds). What cannot be read is
+    counted in ``notes``. Raises ``InputError`` if a field is lacking or clusters are several.
     """
-    given = {*table.columns}
     for needed in _ANY_OF:
-        if given.isdisjoint(needed):
+        if {*table.columns}.isdisjoint(needed):
             problem = "the output of sacct lacks a field"
             expected = f"{' or '.join(needed)}, or a mapping of columns (--mapping)"
             raise InputError(problem, source=notes.path, field=needed[0], expected=expected)
     unknown = ("", *accounting.UNKNOWN_WORDS)
     rows = table.with_columns(
-        pl.lit(None, pl.String).alias(name) for name in FORMS if name not in given
+        pl.lit(None, pl.String).alias(name) for name in FORMS if name not in table.columns
     ).with_columns(pl.when(~pl.col(name).is_in(unknown)).then(name).alias(name) for name in FORMS)
     rows = rows.with_columns(job_id=pl.coalesce("JobID", "JobIDRaw"), used_memory_bytes="MaxRSS")
     rows = accounting.with_amounts(rows, "used_memory_bytes", "used_memory_bytes", "MaxRSS", 1.0)
@@ -166,10 +164,9 @@ def _timed(rows: pl.DataFrame, notes: Notes) -> pl.DataFrame:
         whole = pl.col(name).str.extract(r"^(\d+)$").cast(pl.Float64)
         rows = _read(rows, name, whole, expected, notes)
     for name in ("Elapsed", "Suspended", "Timelimit"):
-        expected = "days-hours:minutes:seconds"
-        rows = _read(rows, name, accounting.clock_seconds(pl.col(name)), expected, notes)
-    minutes = pl.col("TimelimitRaw")
-    minutes = pl.when(~minutes.is_in(accounting.UNSET)).then(minutes)
+        clock = accounting.clock_seconds(pl.col(name))
+        rows = _read(rows, name, clock, "days-hours:minutes:seconds", notes)
+    minutes = pl.when(~pl.col("TimelimitRaw").is_in(accounting.UNSET)).then("TimelimitRaw")
     start, span = pl.col("Start"), pl.col("End") - pl.col("Start")
     elapsed = pl.coalesce("ElapsedRaw", "Elapsed")
     too_long = _where(rows, elapsed > span + _SUMMER_SECONDS)
@@ -178,9 +175,7 @@ def _timed(rows: pl.DataFrame, notes: Notes) -> pl.DataFrame:
     shorter = _where(rows, elapsed.is_between(0.0, span - 1.0))
     expected = "as long as from start to end: the job was suspended, or clocks were put forward"
     notes.repair_rows("runtime_without_suspension", rows, shorter, "End", expected)
-    eligible = pl.when(pl.col("Eligible").is_not_null()).then(
-        pl.min_horizontal("Eligible", "Start")
-    )
+    eligible = pl.min_horizontal(pl.coalesce("Eligible", "Submit"), "Start")
     ready = pl.max_horizontal("Submit", eligible)
     later = _where(rows, ready > pl.col("Submit"))
     notes.repair_rows("submitted_when_eligible", rows, later, "Eligible", "as when submitted")
@@ -250,8 +245,7 @@ def _sized(rows: pl.DataFrame, notes: Notes) -> pl.DataFrame:
         number = pl.col(name).cast(pl.Float64, strict=False)
         rows = _read(rows, name, number, f"an amount in {source}", notes)
         rows = rows.with_columns(accounting.of_one_task(rows, name, name, "tasks", "cpus_per_task"))
-    restarts = pl.col("Restarts").cast(pl.Int64, strict=False)
-    note = pl.when(restarts > 0).then(pl.format("restarted {} times", restarts))
+    note = pl.when(pl.col("Restarts") != "0").then(pl.format("restarted {} times", "Restarts"))
     texts = [pl.col(name).alias(said) for name, said in zip(_TEXTS, _CALLED, strict=True)]
     kept = (
         *("job_id", "status", *_MORE, "submit_seconds", LINE),

@@ -47,7 +47,10 @@ class SlurmCluster:
     def connect(self, run: RunContext) -> SlurmAdapter:
         """Look at the cluster; raises ``ConnectionError`` if it does not answer."""
         seen = run.attempts / "slurm-seen"
-        return DecidingAdapter(seen, self._owned) if self._owned.partitions else SlurmAdapter(seen)
+        decides = bool(self._owned.partitions)
+        adapter = DecidingAdapter(seen, self._owned) if decides else SlurmAdapter(seen)
+        adapter.keep_estimates = run.keep_estimates
+        return adapter
 
     def trial(self, folder: Path) -> ClusterTrial:  # noqa: ARG002
         """There is none: its jobs are Slurm's own."""

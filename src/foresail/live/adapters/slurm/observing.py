@@ -7,7 +7,7 @@ looked is found in accounting, from the last look on.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,6 +101,7 @@ class SlurmAdapter:
         """Jobs that have ended, as long as squeue shows them."""
         self._out: dict[str, bool] = {}
         """Nodes that were reported as out of use, and whether as down."""
+        self.keep_estimates: Callable[[Mapping[str, float]], None] = lambda _: None
 
     def history(self) -> Sequence[news.HistoryOutcome]:
         """Return what accounting has of the last two weeks; nothing without accounting."""
@@ -179,6 +180,8 @@ class SlurmAdapter:
 
     def _of_jobs(self, look: Look, job_ids: Sequence[str]) -> Iterator[news.Event]:
         """Yield what is new of jobs that Slurm knows, and of those that it has forgotten."""
+        expected = look.state.estimates.items()
+        self.keep_estimates({PREFIX + name: at for name, at in expected if at is not None})
         jobs = look.jobs({job_id: told.job for job_id, told in self._told.items()})
         self._done &= look.lives.keys()
         for job_id in dict.fromkeys(job_ids):
