@@ -30,8 +30,8 @@ _FIRST_PAUSE_SECONDS: Final = 10.0
 _MOST_REFUSALS: Final = 3
 """A job that has not begun so many times is left to Slurm, which keeps room for it."""
 
-_AT_ONCE: Final = 400
-"""Orders that are given between two looks: some seconds' worth."""
+_AT_ONCE: Final = 150
+"""Orders that are given in one call: a second or two on a busy machine."""
 
 _PASSES: Final = re.compile("None|Priority|Resources|BeginTime|Cleaning|(Req)?Node.*|JobHeld.*")
 """Reasons of jobs that were let go and may begin if tried again; any other is a limit."""
