@@ -5,7 +5,7 @@
 TOOL brings up a cluster in FOLDER (which it has done) and stops and starts its ``slurmctld``. Jobs
 of one to eight cpus and some seconds are submitted as fast as they end; each notes that it runs.
 Every fifth time it is the controller, by SIGTERM: one that is killed forgets what it has started in
-the last seconds, and starts it again ("Duplicate jobid"). At the end each job has to have run once.
+the last seconds, and drains the nodes ("Duplicate jobid"). At the end each has to have run once.
 """
 
 from __future__ import annotations
