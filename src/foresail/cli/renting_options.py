@@ -207,7 +207,7 @@ Filters: TypeAlias = Annotated[
 ]
 
 
-class Order(StrEnum):
+class WaitingOrder(StrEnum):
     """Order of the waiting jobs."""
 
     FCFS = "fcfs"

@@ -264,7 +264,11 @@ class State:
             was_put_off = self.not_started.pop(job_id, None) is not None
             if pending is not None:
                 self.held_roster.take(job_id)
-                self._wait_again(pending, begin) if was_put_off else self._queue(pending, begin)
+                if was_put_off:  # it may be known by now when it is due
+                    due = self._living[job_id].due
+                    self._wait_again(replaced(pending, due=due), begin)
+                else:
+                    self._queue(pending, begin)
         self.next_begin_seconds = self._eligibility.next_seconds
         return len(self.startable) > before
 

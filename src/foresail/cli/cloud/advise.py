@@ -66,7 +66,7 @@ def command(
     runtimes: str | None = None,
     wait_limit: str | None = None,
     short: str | None = None,
-    order: renting_options.Order = renting_options.Order.FCFS,
+    order: renting_options.WaitingOrder = renting_options.WaitingOrder.FCFS,
     risk: float | None = None,
     growth: float = 1.0,
     growth_spread: float = 0.2,
