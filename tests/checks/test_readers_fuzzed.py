@@ -39,7 +39,6 @@ def test_spoilt_files(kind):
         ("jobs", 11388),
         ("jobs", 40611),
         ("jobs", 67399),
-        ("speeds", 17183),
         ("price_source skypilot-traces", 6204),
         ("price_source skypilot-traces", 9518),
     ],

@@ -61,7 +61,7 @@ def test_the_busiest_moment_is_told(folder):
 
 def test_it_is_told_who_is_left_out(folder, tmp_path, monkeypatch):
     """Of a queue too long for its cycles: how many in the log, and why in the words of each job."""
-    monkeypatch.setattr(triage, "groups_within", lambda *_: 3)
+    monkeypatch.setattr(triage.problems, "groups_within", lambda *_: 3)
     log = tmp_path / "events.jsonl"
     options = ("--policy", POLICY, "--on-nodes", "--cycle", "10", "--output", tmp_path / "report")
     call(simulate, folder / "made", *options, "--events", log)

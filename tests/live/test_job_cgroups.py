@@ -330,7 +330,7 @@ def test_what_a_cgroup_uses_is_its_working_set_where_there_is_a_controller(tmp_p
 def test_a_job_runs_without_a_cgroup_where_none_can_be_made(tmp_path, monkeypatch, capfd):
     """The claim names one that is not there: it is measured and ended by its session."""
     monkeypatch.setattr(
-        "foresail.live.adapters.local.cluster.permitted_cgroups",
+        "foresail.live.adapters.local.machine.permitted_cgroups",
         lambda: JobCgroups(tmp_path / "nowhere"),
     )
     machine = Machine(tmp_path)

@@ -1,4 +1,26 @@
-"""Mappings of columns in files of users, and what numbers and times in their text mean."""
+"""Mappings of columns in files of users, and what numbers and times in their text mean.
+
+A mapping is a TOML file that says where a table's columns go in the canonical schema.
+
+::
+
+    [table]
+    delimiter = ";"            # default ","
+    null = ["", "NA", "-1"]    # texts that mean unknown; the empty text always does
+    processors = 1024
+    free_text = ["Comment"]    # columns that hold delimiters unquoted [JobName, SubmitLine]
+
+    [columns]                  # canonical column = source column, or more about it
+    job_id = "JobID"
+    submit_seconds = { column = "Submit", time = "%Y-%m-%dT%H:%M:%S", zone = "Europe/Paris" }
+    runtime_seconds = { column = "End", since = "Start", time = "%Y-%m-%dT%H:%M:%S" }
+    requested_seconds = { column = "Limit", unit = "minutes" }
+    tasks = { constant = 1 }
+    status = { column = "State", values = { COMPLETED = "completed", TIMEOUT = "failed" } }
+
+    [features]                 # further columns kept as text, which predictors may use
+    application = "JobName"
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ POOL = Cluster.of_processors(4)
 @pytest.fixture
 def look_at(monkeypatch):
     """Lets a cycle look at so many groups only."""
-    return lambda most: monkeypatch.setattr(triage, "groups_within", lambda *_: most)
+    return lambda most: monkeypatch.setattr(triage.problems, "groups_within", lambda *_: most)
 
 
 def names(pending):
@@ -134,7 +134,7 @@ def test_no_job_is_left_out_for_ever(data):
     arrived, turn, seen = 0, Turn(), {}
     pending: list = []
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(triage, "groups_within", lambda *_: most)
+        patched.setattr(triage.problems, "groups_within", lambda *_: most)
         for cycle, count in enumerate(coming):
             now = 10.0 * cycle
             for _ in range(count if len(pending) < 24 else 0):
