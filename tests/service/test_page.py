@@ -244,6 +244,7 @@ def test_it_is_dark_or_light_as_asked_and_everything_is_named(page, service):
         .filter((each) => !each.textContent.trim() && !each.labels?.length).length"""
     )
     assert nameless == 0
+    page.wait_for_selector("#plan svg > title", state="attached")  # the plan comes by itself
     titles = page.locator("#plan svg > title").all_text_contents()
     assert "cpus held by" in titles[0]
     page.keyboard.press("Tab")
