@@ -42,11 +42,11 @@ class OfflineSettings:
     slot_hours: float = 1.0
     """Demand is averaged over slots of this length."""
     extension: demands.Extension = "repeat"
-    """What to do with a log shorter than the longest term: see ``horizon_slots``."""
+    """Treatment of a log shorter than the longest term: see ``horizon_slots``."""
     level_units: float | None = None
     """Height of a level; None: 1, or more where there would be over 4096 levels."""
     amounts: Amounts = "any"
-    """What jobs hold: cores, memory and GPUs apart, in ``any`` amounts, as published; or parts
+    """Resources of jobs: cores, memory and GPUs apart, in ``any`` amounts, as published; or parts
     ``of-machines`` on sale (see ``resources_of``)."""
 
     def __post_init__(self) -> None:
@@ -65,14 +65,14 @@ class UnitCommitment:
 
     option: str
     units: float
-    """To what, and to how many units."""
+    """Term or schedule, and the number of units."""
     start_hours: float
     hours: float
-    """From when and for how long, some of it perhaps beyond the time planned for."""
+    """Start and length, some of it perhaps beyond the time planned for."""
     cost: float
-    """Of all of it."""
+    """Cost of the whole commitment."""
     schedule: YearSchedule | None = None
-    """What a scheduled one holds of its year."""
+    """Share of its year that a scheduled one holds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class OfflinePlan:
     resource: str
     """``cores``, ``GiB`` or ``GPUs``."""
     hours: float
-    """Planned for."""
+    """Length of the time planned for."""
     demand_hours: float
     """Unit hours of all jobs: what everything costs on demand."""
     reservations: Sequence[UnitCommitment]
@@ -92,7 +92,7 @@ class OfflinePlan:
     cost: float
     """Sum of ``over_time``."""
     all_reserved_cost: float | None
-    """What reserving the peak, beyond what is held, costs all the time at the cheapest term; None:
+    """Cost of reserving the peak, beyond what is held, all the time at the cheapest term; None:
     no term is sold."""
     cost_if_scaled: Callable[[float], float] = field(repr=False)
     """Cost if every commitment had been so many times as large: an error of the forecast."""

@@ -91,13 +91,13 @@ class ReservedMachines:
 
     instance: InstanceType
     count: int
-    """Which, and how many."""
+    """Type and number of the machines."""
     option: str
-    """How they were bought."""
+    """Kind of purchase."""
     relative_price: float
     """Relative to on demand."""
     on_demand_per_hour: float
-    """Of one."""
+    """Price of one machine."""
     hours_left: float = math.inf
     """Until it is given back, from the moment of buying."""
 

@@ -112,7 +112,7 @@ class SimulationTables(NamedTuple):
     own_price: float
     """Money that a core-hour of a fixed machine costs beyond what is paid anyway."""
     stride: int
-    """Of so many jobs one has its features kept."""
+    """Number of jobs of which one has its features kept."""
     rules: WaitingRules
     model: WaitModel
     sizes: Floats
