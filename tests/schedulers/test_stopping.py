@@ -7,8 +7,8 @@ from foresail.distributions.basic import Point
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement
 from foresail.model.job import DeadlineValue, Job, Stage
+from foresail.model.placing import Rooms
 from foresail.model.view import ClusterView, PendingJob, RunningJob
-from foresail.schedulers._placing import Rooms
 from foresail.schedulers.stopping import Priority
 
 _NODES = [Node(f"n{number}", Resources(cpus=8.0)) for number in range(6)]

@@ -11,6 +11,7 @@ from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from made_scenarios import simulate_on_nodes
 
 PLANNING = ("3sigma", "tetrisched")
+QUEUES = ("easy", "foresail", "conservative", "fcfs")
 COLUMNS = ("submit_seconds", "runtime_seconds", "tasks", "cpus_per_task", "gpus_per_task")
 
 
@@ -35,7 +36,7 @@ def placed(policy, nodes, *jobs):
     return {job_id: (start, place) for job_id, start, place in columns.iter_rows()}
 
 
-@pytest.mark.parametrize("policy", [*PLANNING, "priority", "capacity"])
+@pytest.mark.parametrize("policy", [*PLANNING, *QUEUES, "priority", "capacity"])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_a_small_job_leaves_the_large_node_to_another(policy, reverse):
     """Nodes of 53 and 31 cpus; a job of 30, a minute later one of 50 that waits for nothing."""
@@ -46,7 +47,7 @@ def test_a_small_job_leaves_the_large_node_to_another(policy, reverse):
     assert "B" in str(found["j0"][1])
 
 
-@pytest.mark.parametrize("policy", [*PLANNING, "priority", "capacity"])
+@pytest.mark.parametrize("policy", [*PLANNING, *QUEUES, "priority", "capacity"])
 def test_gpus_are_left_to_jobs_that_ask_for_some(policy):
     """A job without gpus is on the node that has none, though the other one is tighter."""
     nodes = [("gpu", 4.0, 2.0), ("plain", 16.0, 0.0)]
@@ -55,7 +56,7 @@ def test_gpus_are_left_to_jobs_that_ask_for_some(policy):
     assert found["j1"][0] - 60.0 < 5.0
 
 
-@pytest.mark.parametrize("policy", ["priority", "3sigma"])
+@pytest.mark.parametrize("policy", ["easy", "foresail", "priority", "3sigma"])
 @settings(max_examples=6, deadline=None)
 @given(st.data())
 def test_the_order_of_the_table_of_nodes_changes_nothing(policy, data):
@@ -70,3 +71,23 @@ def test_the_order_of_the_table_of_nodes_changes_nothing(policy, data):
     jobs = [(submitted, runtime, *wide, 0) for submitted, runtime, wide in drawn]
     shuffled = data.draw(st.permutations(nodes))
     assert placed(policy, nodes, *jobs) == placed(policy, shuffled, *jobs)
+
+
+@pytest.mark.parametrize("policy", QUEUES)
+def test_a_job_waits_whose_room_is_in_pieces(policy):
+    """Of six cpus, three are free on each of two nodes: it starts once one node is free."""
+    nodes = [("a", 8.0, 0.0), ("b", 8.0, 0.0)]
+    jobs = (0, 100, 1, 5, 0), (0, 200, 1, 5, 0), (10, 50, 1, 6, 0)
+    assert placed(policy, nodes, *jobs)["j2"][0] == 100.0
+
+
+@pytest.mark.parametrize(
+    ("runtime", "policy", "expected"), [(500, "easy", "b"), (70, "easy", "a"), (70, "fcfs", "b")]
+)
+def test_a_job_in_pieces_gets_the_node_that_is_free_first(runtime, policy, expected):
+    """Who comes later starts there only if that ends in time; in order of arrival, no earlier."""
+    nodes = [(name, 8.0, 0.0) for name in "abc"]
+    first = (0, 100, 1, 5, 0), (0, 200, 1, 5, 0), (0, 300, 1, 5, 0), (10, 50, 1, 6, 0)
+    found = placed(policy, nodes, *first, (20, runtime, 1, 3, 0))
+    assert found["j3"] == (100.0, "a")
+    assert found["j4"] == (100.0 if policy == "fcfs" else 20.0, expected)

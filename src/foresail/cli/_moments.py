@@ -78,8 +78,7 @@ def course_of(log: Path, at: str | None) -> RunCourse | None:
     from foresail.explain.run_snapshot import waits_by_reason
     from foresail.record.log_text import read_log
     from foresail.record.records import Decided
-    from foresail.reports.plan.node_figure import waiting_by_reason
-    from foresail.reports.plan.page import PlanPart, RunCourse
+    from foresail.reports.plan.page import PlanPart, RunCourse, waiting_by_reason
 
     records = list(read_log(log))
     if at is None and not any(isinstance(record, Decided) for record in records):

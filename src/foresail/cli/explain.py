@@ -15,11 +15,10 @@ from foresail.cli import _moments as moments
 from foresail.cli._service import clock_time, connected, runs_for, start_cell, start_words
 from foresail.cli.formats import console, made_by, print_table, refuse
 from foresail.cli.progress import doing
-from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.errors import InputError
 from foresail.model.words import CLUSTER_JOB_ID, count, duration
 
 if TYPE_CHECKING:
-    from foresail.reports.figure import Figure
     from foresail.reports.plan.page import PlanPart
 
 _MOST_JOBS: Final = 10
@@ -36,21 +35,19 @@ def explain(
     job_id: str | None = None,
     /,
     at: str | None = None,
-    node: str | None = None,
     output: Path | None = None,
     png: bool = False,
 ) -> None:
-    """Explain the plan at a moment of a run, what happened to a job, or a shared node's use.
+    """Explain the plan at a moment of a run, or what happened to a job.
 
     Options:
         run RUN | JOB: Folder of a run, or its event log; or a job of the service, by its id.
         job_id [JOB]: Id of a job: what happened to it.
         at TIME: Moment since the run's start, such as 1h20m. [when most jobs were planned]
-        node NODE: What tasks used there over time, after --share-nodes with --events.
         output DIR: Write it as a page, with tables.
         png: With --output: the picture as a PNG as well.
     """
-    options = {"--at": at, "--node": node, "--output": output, "--png": png or None}
+    options = {"--at": at, "--output": output, "--png": png or None}
     is_job = _JOB_ID.fullmatch(str(run)) or CLUSTER_JOB_ID.fullmatch(str(run))
     if job_id is None and is_job and not run.exists():
         refuse(options, _NOT_OF_STORIES, str(run))
@@ -63,11 +60,6 @@ def explain(
         return
     if png and output is None:
         raise InputError("only with --output", field="--png")
-    if node is not None:
-        if at is not None:
-            raise InputError("the use of a node is printed for all times", field="--at", value=at)
-        _show_node(log, run, node, output, png)
-        return
     _show(log, run, at, output, png)
 
 
@@ -105,6 +97,7 @@ def _tell_of_service(job_id: str) -> None:
 
 def _show(log: Path, run: Path, at: str | None, output: Path | None, png: bool) -> None:
     from foresail.record.log_text import read_log
+    from foresail.reports.figure import write_images
     from foresail.reports.plan.page import PlanPart, write_plan
 
     with doing(f"reading {log.name}"):
@@ -114,42 +107,11 @@ def _show(log: Path, run: Path, at: str | None, output: Path | None, png: bool) 
         command = made_by()
         with doing("writing the page"):
             write_plan(part, output, run.name or str(run), command)
-            _draw(part.figure, output, png)
+            if png:
+                write_images([part.figure], output)
     _print(part)
     if output is not None:
         typer.echo(f"plan: {output / 'plan.html'}", err=True)
-
-
-def _show_node(log: Path, run: Path, name: str, output: Path | None, png: bool) -> None:
-    from foresail.record.log_text import read_log
-    from foresail.record.records import Manifest
-    from foresail.reports.figure import MissingFigure
-    from foresail.reports.plan.node_figure import node_figure, write_node
-    from foresail.traces.schedule import read_use
-
-    use = read_use(log)
-    with doing(f"reading {log.name}"):
-        cluster = next(each.cluster for each in read_log(log) if isinstance(each, Manifest))
-    nodes = {node.name: node for each in cluster.partitions for node in each.nodes}
-    if name not in nodes:
-        raise UnknownNameError("node", name, nodes)
-    figure = node_figure(use, nodes[name])
-    if isinstance(figure, MissingFigure):
-        raise InputError(f"{figure.problem} {figure.remedy}", source=log, value=name)
-    for sentence in figure.findings:
-        typer.echo(textwrap.fill(sentence, 100))
-    if output is not None:
-        with doing("writing the page"):
-            write_node(figure, name, output, run.name, made_by())
-            _draw(figure, output, png)
-        typer.echo(f"node: {output / 'node.html'}", err=True)
-
-
-def _draw(figure: Figure, folder: Path, png: bool) -> None:
-    from foresail.reports.figure import write_images
-
-    if png:
-        write_images([figure], folder)
 
 
 def _print(part: PlanPart) -> None:

@@ -1,21 +1,40 @@
-"""Checks of what plug-ins answer: what of a decision may reach the cluster, and whose fault."""
+"""Checks of what plug-ins answer: what of a decision may reach the cluster, where, whose fault.
+
+A queue counts the cpus of a partition. Where the cluster has nodes, each start gets some of them
+before the check, in the order of the decision, and one whose tasks fit on no nodes does not start.
+It is then the head of EASY over nodes: behind it only what ends in time starts on nodes that it is
+to have, so that it is not overtaken for ever.
+"""
 
 from __future__ import annotations
 
 import inspect
+import math
 import traceback
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import PurePath
 from typing import Final, TypeAlias
 
 from foresail.model.containers import quickly_made
-from foresail.model.decision import Decision, Preempt, Refusal, RefusalCode, Start, Withdraw
+from foresail.model.decision import (
+    Decision,
+    Preempt,
+    Reason,
+    ReasonCode,
+    Refusal,
+    RefusalCode,
+    Start,
+    Withdraw,
+)
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.event import Unit, unit_of
 from foresail.model.free_resources import FreeResources
+from foresail.model.job import Job
+from foresail.model.placing import FreeRoom, Rooms, tasks_within
 from foresail.model.protocols import Correction, Predictor, Scheduler
-from foresail.model.view import PendingJob, RunningJob, TaskNumbers
+from foresail.model.view import ClusterView, PendingJob, RunningJob, TaskNumbers
 from foresail.model.words import count
 
 _OWN: Final = "foresail."
@@ -194,6 +213,100 @@ def _problem_of_withdrawal(
     if startable[job_id].startable and any(each.job.job_id == job_id for each in running.values()):
         return RefusalCode.NOT_PENDING, "some of it runs already"
     return None
+
+
+class Assignment:
+    """Nodes for starts; what is found out about a cluster is kept from pass to pass."""
+
+    def __init__(self) -> None:
+        self._rooms = Rooms()
+
+    def __call__(
+        self,
+        decision: Decision,
+        view: ClusterView,
+        startable: Mapping[str, PendingJob],
+        overtakes: bool,
+    ) -> Decision:
+        """Give nodes to all that starts; what fits on none waits, and has a reason.
+
+        ``startable`` are the jobs that may start, by id. Unless jobs may overtake, none starts
+        behind one that fits nowhere. Starts that name nodes or are in a partition without nodes,
+        and jobs of several stages, stay as they are.
+        """
+        if not view.free_nodes or all(each.placement.tasks_by_node for each in decision.starts):
+            return decision
+        room, head = self._rooms.at(view), None
+        starts: list[Start] = []
+        waiting: dict[str, Reason] = {}
+        for start in decision.starts:
+            pending = startable.get(start.job_id)
+            records = [name for name, _ in start.placement.tasks_by_partition]
+            if pending is None or len(pending.job.stages) > 1 or not room.has_nodes(records):
+                starts.append(start)
+                continue
+            job, placement = pending.job, start.placement
+            if not placement.tasks_by_node:
+                kept: Container[str] = () if head is None else head.kept_from(pending, view.now)
+                found = room.on_nodes_of(job, records, kept) if overtakes or head is None else None
+                if found is None:
+                    if head is None:
+                        head = _head(job, view, room, records)
+                        waiting[job.job_id] = Reason(ReasonCode.FRAGMENTED, {"cpus": job.cpus})
+                    else:
+                        waiting[job.job_id] = head.in_its_way
+                    continue
+                placement = found
+                start = replace(start, placement=found)
+            room.take(job, placement)
+            starts.append(start)
+        reasons = {**decision.reasons, **waiting} if waiting else decision.reasons
+        return replace(decision, starts=tuple(starts), reasons=reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The first job that fits on no nodes, which nodes it is to have, and when (seconds)."""
+
+    job_id: str
+    nodes: frozenset[str]
+    start_seconds: float
+
+    def kept_from(self, pending: PendingJob, now: float) -> frozenset[str]:
+        """Return the nodes that a job would hold too long."""
+        ends = now + pending.planned_seconds
+        return self.nodes if ends > self.start_seconds else frozenset()
+
+    @property
+    def in_its_way(self) -> Reason:
+        """Return the reason of a job that would delay it."""
+        numbers: dict[str, float | str] = {"head": self.job_id, "start": self.start_seconds}
+        return Reason(ReasonCode.WOULD_DELAY, numbers)
+
+
+def _head(job: Job, view: ClusterView, room: FreeRoom, records: list[str]) -> _Head:
+    """Find when and where a job should fit first, by the expected ends of what runs."""
+    request, tasks = job.stages[0].request, job.tasks
+    free = room.free_of(records)
+    fitting = {name: tasks_within(request, left) for name, left in free.items()}
+    start = view.now
+    for running in sorted(view.running, key=attrgetter("expected_end_seconds")):
+        for name, more in running.placement.tasks_by_node:
+            if name in free:
+                free[name] += running.job.stages[0].request * more
+                fitting[name] = tasks_within(request, free[name])
+        start = max(start, running.expected_end_seconds)
+        if sum(fitting.values()) >= tasks:
+            break
+    else:
+        start = math.inf
+    nodes = []
+    for name in sorted(fitting, key=lambda each: -fitting[each]):
+        if tasks <= 0 or not fitting[name]:
+            break
+        nodes.append(name)
+        tasks -= fitting[name]
+    return _Head(job.job_id, frozenset(nodes), start)
 
 
 def no_decision(scheduler: Scheduler, decision: object, now: float) -> InputError:

@@ -109,6 +109,9 @@ class Controller:
             self._log = StepLog(log, self.state, self._reasons)
         self.now = 0.0
         """Time (seconds) of the last step."""
+        self.names_nodes = True
+        """Tasks get nodes where there are some; False where the cluster chooses these itself."""
+        self._assigned = check.Assignment()
         self._departures: Departures | None = None
         self._planned: Sequence[decisions.PlannedStart] = ()
         self._head: decisions.PlannedStart | None = None
@@ -684,23 +687,25 @@ class Controller:
         if departures is not None:
             shown, kept_back = departures.shown(shown, state, self.now)
             leaving = departures.leaving(self.now)
-        decision = self.scheduler.decide(
-            ClusterView(
-                self.now,
-                state.cluster,
-                free.by_partition(),
-                shown,
-                running,
-                free.by_node(),
-                state.waiting_for_roster.listed() if state.waiting_for else (),
-                self._planned,
-                self._room_came,
-                leaving,
-                touched,
-            )
+        view = ClusterView(
+            self.now,
+            state.cluster,
+            free.by_partition(),
+            shown,
+            running,
+            free.by_node(),
+            state.waiting_for_roster.listed() if state.waiting_for else (),
+            self._planned,
+            self._room_came,
+            leaving,
+            touched,
         )
+        decision = self.scheduler.decide(view)
         if not isinstance(decision, decisions.Decision):
             raise check.no_decision(self.scheduler, decision, self.now)
+        if self.names_nodes and decision.starts and not self.scheduler.starts_tasks:
+            overtakes = self.scheduler.backfills is not False
+            decision = self._assigned(decision, view, state.startable, overtakes)
         if departures is None:
             return decision
         return departures.allowed(decision, kept_back, state, self.now)

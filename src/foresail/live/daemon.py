@@ -93,6 +93,7 @@ class Daemon:
         clocks: MachineClocks | None = None,
     ) -> None:
         self.controller = controller
+        controller.names_nodes = adapter.capabilities.places
         state = controller.state
         self.clock = RunClock(controller.now, state.clock, clocks or MachineClocks())
         self._log = log

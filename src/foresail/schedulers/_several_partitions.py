@@ -20,9 +20,9 @@ from foresail.model.containers import replaced
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job, Stage
+from foresail.model.placing import placed
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.schedulers._beside_cpus import Passed
-from foresail.schedulers._placing import placed
 from foresail.schedulers._queue_table import QueueTable, Summaries
 
 

@@ -11,10 +11,10 @@ from typing import Final, Literal
 from foresail.model import decision as decisions
 from foresail.model.errors import require_positive
 from foresail.model.job import Job
+from foresail.model.placing import FreeRoom, Rooms
 from foresail.model.protocols import Scheduler
 from foresail.model.registry import NoParameters, register
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation, RunningJob
-from foresail.schedulers._placing import FreeRoom, Rooms
 from foresail.schedulers._reserving import CapacityAdmission, ReservingScheduler
 
 _ROUNDING: Final = 1e-9

@@ -51,7 +51,7 @@ def simulate_events(
     ``policy`` is what the schedule calls the policy. ``external_events`` is asked after every step
     for what is going to happen that is not the cluster's doing; ``watch`` is given a measure of the
     seconds of the log that are simulated. Where tasks share nodes, ``used`` is given the table of
-    what they needed, had and held over time (``foresail.traces.schedule.USE``).
+    what they needed, had and held over time.
 
     The schedule has a row per attempt of each allocation, and one for each job that never started,
     in order of submission. Its counters are those of the controller, ``preempted`` and ``lost``

@@ -30,6 +30,23 @@ app = typer.Typer(
 Finished = Callable[["GridPoint", Mapping[str, float]], None]
 
 
+@app.command("node-use")
+def use_of_node(
+    run: Annotated[Path, typer.Argument(help="Folder of a run with --share-nodes, or its log.")],
+    node: Annotated[str, typer.Argument(help="Name of the node.")],
+    output: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write it as a page, with tables.")
+    ] = None,
+    png: Annotated[
+        bool, typer.Option("--png", help="With --output: the picture as a PNG as well.")
+    ] = False,
+) -> None:
+    """What tasks used on a shared node over time, after --share-nodes with --events."""
+    from foresail_studies.node_use import show_node
+
+    show_node(run, node, output, png)
+
+
 @app.command("list")
 def list_studies() -> None:
     """The studies, how long each takes on two processors, and their parameters."""

@@ -32,8 +32,7 @@ from foresail.record.records import (
 )
 from foresail.reports import figure as images
 from foresail.reports.figure import Figure, MissingFigure, write_images
-from foresail.reports.plan.node_figure import waiting_by_reason
-from foresail.reports.plan.page import PlanPart, plan_page, write_plan
+from foresail.reports.plan.page import PlanPart, plan_page, waiting_by_reason, write_plan
 from foresail.reports.plan.view import Lanes, chance_words, in_words, plan_view, solver_words
 from made_moments import NOW, SOLVED, ended, huge, job, moment, racks, runs, waits
 from reading_pages import drawn_values

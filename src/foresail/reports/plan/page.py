@@ -11,13 +11,14 @@ from typing import Final
 
 import polars as pl
 
-from foresail.explain.reason_words import in_words, waiting_words
-from foresail.explain.run_snapshot import RunSnapshot, WaitingJob
-from foresail.model.words import duration, from_now, number
+from foresail.explain.reason_words import REASONS, in_words, waiting_words
+from foresail.explain.run_snapshot import ReasonShare, RunSnapshot, WaitingJob
+from foresail.model.words import count, duration, from_now, number, percent
 from foresail.reports import document as html
 from foresail.reports.figure import Figure, MissingFigure, write_page
 from foresail.reports.plan.plan_figure import from_start, plan_figure
 from foresail.reports.plan.view import PlanView, chance_words, solver_words
+from foresail.reports.plots import PlottedTable, drawn, log_styles, plot_of
 
 _MOST_ROWS: Final = 100
 
@@ -209,3 +210,50 @@ def write_plan(part: PlanPart, folder: Path, run: str, command: str | None = Non
     Raises ``InputError`` if the folder cannot be written to.
     """
     write_page(folder / "plan.html", plan_page(part, run, command), part.tables)
+
+
+_WHY: Final = "Why did jobs wait?"
+
+
+def waiting_by_reason(shares: tuple[ReasonShare, ...]) -> Figure | MissingFigure:
+    """A bar per reason: its share of all waiting time, and how many jobs it kept waiting."""
+    total = sum(each.seconds for each in shares)
+    if total <= 0.0:
+        return MissingFigure(_WHY, "No job has waited.", "All started when they were submitted.")
+    table = pl.DataFrame(
+        {
+            "reason": [_reason_code(each) for each in shares],
+            "waiting_seconds": [each.seconds for each in shares],
+            "share": [each.seconds / total for each in shares],
+            "jobs": [each.jobs for each in shares],
+        }
+    )
+    names = [f"{_reason_name(each)} ({count(each.jobs, 'job')})" for each in shares]
+    plot = plot_of("rows", "name", "share", "", "share of all waiting time", y_kind="share")
+    (style,) = log_styles(["share"])
+    return drawn(
+        "waiting-by-reason",
+        _WHY,
+        [_longest_reason(shares, total)],
+        [[PlottedTable(style, plot, table.with_columns(name=pl.Series(names)))]],
+        table=table,
+        note="From the event log: every second that a job waited counts for the reason that was "
+        "the last to be given for it. A job may have waited for several reasons, one after the "
+        "other.",
+        height=90 + 34 * len(shares),
+    )
+
+
+def _reason_code(share: ReasonShare) -> str:
+    return "none" if share.code is None else share.code.value
+
+
+def _reason_name(share: ReasonShare) -> str:
+    return "the next pass is still to come" if share.code is None else REASONS[share.code]
+
+
+def _longest_reason(shares: tuple[ReasonShare, ...], total: float) -> str:
+    first = shares[0]
+    share = percent(first.seconds / total)
+    name = _reason_name(first)
+    return f"Jobs waited for {duration(total)} in all, {share} of it with the reason “{name}”."

@@ -17,8 +17,8 @@ from foresail.milp.solver import Limits, ProgramBuilder, find_solver
 from foresail.model.decision import Placement
 from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.job import Job
+from foresail.model.placing import FreeRoom
 from foresail.model.view import ClusterView
-from foresail.schedulers._placing import FreeRoom
 from foresail.schedulers._planning.cell_map import AMOUNTS, CellMap, Space, bits, membership
 from foresail.schedulers._planning.demands import Demands
 from foresail.schedulers._planning.problem import PlanChoice, improved, needed_now

@@ -22,8 +22,8 @@ from foresail.model.cluster import Cluster, Node, Resources, belongs
 from foresail.model.decision import Placement
 from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.job import Job
+from foresail.model.placing import NodesByPreference, tasks_within
 from foresail.model.preference import PlacementOption, Preference, PreferenceKind
-from foresail.schedulers._placing import NodesByPreference, tasks_within
 
 Key = TypeVar("Key", bound=Hashable)
 Known = TypeVar("Known")

@@ -20,9 +20,9 @@ from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import require, require_positive
 from foresail.model.event import REQUEUED, Outcome
 from foresail.model.job import Job, JobSize, Stage
+from foresail.model.placing import FreeRoom, Rooms
 from foresail.model.protocols import Scheduler
 from foresail.model.view import ClusterView, PendingJob, TaskNumbers
-from foresail.schedulers._placing import FreeRoom, Rooms
 from foresail.schedulers.kernels import pilots, task_jobs, task_queues
 from foresail.schedulers.kernels import task_jobs as tables
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
-from foresail.traces.schedule import EVICTION_SHARE
 from foresail.traces.schema import STAGE, TASKS
 from foresail.traces.workload import ONLY_STAGE, Workload
 from foresail_studies.executions.kernels.shared_machines import (
@@ -21,6 +20,7 @@ from foresail_studies.executions.kernels.shared_machines import (
     SEGMENT_MEMORY,
     SEGMENT_SECONDS,
 )
+from foresail_studies.use_record import EVICTION_SHARE
 
 _ROUNDING_SECONDS: Final = 1e-6
 _ROW: Final = "row"

@@ -20,10 +20,10 @@ from foresail.model.job import Job, Stage
 from foresail.model.registry import NoParameters, register
 from foresail.simulator.conditions import ClusterConditions
 from foresail.simulator.simulated_cluster import ComingEnd, ExecutionModel
-from foresail.traces.schedule import EVICTION_SHARE, GONE, USE
 from foresail.traces.workload import Workload
 from foresail_studies.executions._real_use import RealUse, real_use
 from foresail_studies.executions.kernels import shared_machines as kernel
+from foresail_studies.use_record import EVICTION_SHARE, GONE, USE
 
 _FIRST_ROWS: Final = 64
 
@@ -93,7 +93,7 @@ class SharedMachines(ExecutionModel):
     def use_over_time(
         self, news: Sequence[NDArray[np.float64]], ends: Mapping[Allocation, float]
     ) -> pl.DataFrame:
-        """Return the table (``foresail.traces.schedule.USE``) of a run, from its news in order.
+        """Return the table (``use_record.USE``) of a run, from its news in order.
 
         ``ends`` says when allocations ended (seconds): their tasks left then, if not before.
         """

@@ -1,4 +1,4 @@
-"""``foresail explain --node``: the use of a shared node, written beside the event log."""
+"""``foresail experiment node-use``: the use of a shared node, written beside the event log."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from foresail.cli.main import app_of
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.traces import schema
 from foresail.traces.folder import write_folder
-from foresail.traces.schedule import GONE, read_use
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.node_use import show_node
+from foresail_studies.use_record import GONE, read_use
 
-explain = app_of("explain")
 simulate = app_of("simulate")
 
 
@@ -52,9 +52,10 @@ def log(tmp_path_factory):
     return place / "run.jsonl"
 
 
-def test_tasks_that_get_in_each_others_way_are_told_of(log, tmp_path):
+def test_tasks_that_get_in_each_others_way_are_told_of(log, tmp_path, capsys):
     """Four cpus are needed of two; the page is written."""
-    told = call(explain, log, "--node", "n0", "--output", tmp_path)
+    show_node(log, "n0", tmp_path, png=False)
+    told = capsys.readouterr().out
     assert "tasks were throttled for" in told
     assert "by up to 50 % of what" in told
     assert "nothing was evicted" in told
@@ -71,14 +72,12 @@ def test_every_task_has_gone_in_the_end(log):
 def test_nodes_that_are_none_are_refused(log):
     """A name that no node has, a node without tasks, a run without a record of use."""
     with pytest.raises(UnknownNameError, match="n0"):
-        call(explain, log, "--node", "n00")
+        show_node(log, "n00", None, png=False)
     with pytest.raises(InputError, match="No task has run there"):
-        call(explain, log, "--node", "spare")
-    with pytest.raises(InputError, match="for all times"):
-        call(explain, log, "--node", "n0", "--at", "5m")
-    with pytest.raises(InputError, match="no such option"):
-        call(explain, log, "a", "--node", "n0")
+        show_node(log, "spare", None, png=False)
+    with pytest.raises(InputError, match="only with --output"):
+        show_node(log, "n0", None, png=True)
     other = log.with_name("other.jsonl")
     other.write_bytes(log.read_bytes())
     with pytest.raises(InputError, match="no record of what tasks used"):
-        call(explain, other, "--node", "n0")
+        show_node(other, "n0", None, png=False)

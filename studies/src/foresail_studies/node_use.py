@@ -1,69 +1,27 @@
-"""Pictures of a run: the use of a shared node over time, and who waits for which reason."""
+"""Use of a node that tasks share, over time: as a picture, and in words."""
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import polars as pl
+import typer
 
-from foresail.explain.reason_words import REASONS
-from foresail.explain.run_snapshot import ReasonShare
+from foresail.cli.formats import made_by
+from foresail.cli.progress import doing
 from foresail.model.cluster import Node
+from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.words import count, duration, number, percent
+from foresail.record.log_text import read_log
+from foresail.record.records import Manifest
 from foresail.reports.document import as_html, document, key_of, section
-from foresail.reports.figure import Figure, MissingFigure, write_page
+from foresail.reports.figure import Figure, MissingFigure, write_images, write_page
 from foresail.reports.plots import PlotKind, PlottedTable, drawn, log_styles, plot_of
 from foresail.reports.style import PolicyStyle
-from foresail.traces.schedule import EVICTION_SHARE, GONE
-
-_TITLE = "Why did jobs wait?"
-
-
-def waiting_by_reason(shares: tuple[ReasonShare, ...]) -> Figure | MissingFigure:
-    """A bar per reason: its share of all waiting time, and how many jobs it kept waiting."""
-    total = sum(each.seconds for each in shares)
-    if total <= 0.0:
-        return MissingFigure(_TITLE, "No job has waited.", "All started when they were submitted.")
-    table = pl.DataFrame(
-        {
-            "reason": [_code(each) for each in shares],
-            "waiting_seconds": [each.seconds for each in shares],
-            "share": [each.seconds / total for each in shares],
-            "jobs": [each.jobs for each in shares],
-        }
-    )
-    names = [f"{_name(each)} ({count(each.jobs, 'job')})" for each in shares]
-    plot = plot_of("rows", "name", "share", "", "share of all waiting time", y_kind="share")
-    (style,) = log_styles(["share"])
-    return drawn(
-        "waiting-by-reason",
-        _TITLE,
-        [_finding(shares, total)],
-        [[PlottedTable(style, plot, table.with_columns(name=pl.Series(names)))]],
-        table=table,
-        note="From the event log: every second that a job waited counts for the reason that was "
-        "the last to be given for it. A job may have waited for several reasons, one after the "
-        "other.",
-        height=90 + 34 * len(shares),
-    )
-
-
-def _code(share: ReasonShare) -> str:
-    return "none" if share.code is None else share.code.value
-
-
-def _name(share: ReasonShare) -> str:
-    return "the next pass is still to come" if share.code is None else REASONS[share.code]
-
-
-def _finding(shares: tuple[ReasonShare, ...], total: float) -> str:
-    first = shares[0]
-    share = percent(first.seconds / total)
-    name = _name(first)
-    return f"Jobs waited for {duration(total)} in all, {share} of it with the reason “{name}”."
-
+from foresail_studies.use_record import EVICTION_SHARE, GONE, read_use
 
 _MOST_STEPS: Final = 2_000
 _USED: Final = {"cpus_needed": 1e-9, "cpus_given": 1e-9, "memory_bytes": 1e-3}
@@ -186,3 +144,30 @@ def _findings(steps: pl.DataFrame, node: Node) -> list[str]:
         f"{count(evictions, 'eviction')} for lack of it" if evictions else "nothing was evicted"
     )
     return [f"{cpus}; {throttled}.", f"At most {percent(share)} of the memory was held; {evicted}."]
+
+
+def show_node(run: Path, name: str, output: Path | None, png: bool) -> None:
+    """Print what tasks used on a node over time; with ``output`` it is a page there, too.
+
+    Raises ``InputError`` if there is no such node, or no task has run there.
+    """
+    if png and output is None:
+        raise InputError("only with --output", field="--png")
+    log = run / "events.jsonl" if run.is_dir() else run
+    use = read_use(log)
+    with doing(f"reading {log.name}"):
+        cluster = next(each.cluster for each in read_log(log) if isinstance(each, Manifest))
+    nodes = {node.name: node for each in cluster.partitions for node in each.nodes}
+    if name not in nodes:
+        raise UnknownNameError("node", name, nodes)
+    figure = node_figure(use, nodes[name])
+    if isinstance(figure, MissingFigure):
+        raise InputError(f"{figure.problem} {figure.remedy}", source=log, value=name)
+    for sentence in figure.findings:
+        typer.echo(textwrap.fill(sentence, 100))
+    if output is not None:
+        with doing("writing the page"):
+            write_node(figure, name, output, run.name, made_by())
+            if png:
+                write_images([figure], output)
+        typer.echo(f"node: {output / 'node.html'}", err=True)

@@ -8,8 +8,9 @@ import pytest
 from foresail.model.cluster import Node, Resources
 from foresail.model.errors import InputError
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.plan.node_figure import node_figure, node_use, write_node
-from foresail.traces.schedule import USE, read_use, use_file
+from foresail.traces.schedule import use_file
+from foresail_studies.node_use import node_figure, node_use, write_node
+from foresail_studies.use_record import USE, read_use
 
 GIB = 2.0**30
 NODE = Node("n0", Resources(4.0, 10 * GIB, 0), {})

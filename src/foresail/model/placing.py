@@ -199,6 +199,23 @@ class FreeRoom:
                     return found
         return self._packed(job, self._places.position if within is None else within)
 
+    def has_nodes(self, partitions: Sequence[str]) -> bool:
+        """Return whether any node belongs to one of some partitions."""
+        return bool(self._places.within(partitions))
+
+    def on_nodes_of(
+        self, job: Job, partitions: Sequence[str], kept: Container[str]
+    ) -> Placement | None:
+        """Place the gang on nodes of some partitions that are not kept; None if it does not fit."""
+        self._bar(job)
+        names = self._places.within(partitions)
+        return self._on_nodes(job, frozenset(n for n in names if n not in kept) if kept else names)
+
+    def free_of(self, partitions: Sequence[str]) -> dict[str, Resources]:
+        """Return what is free of each node in use of some partitions."""
+        names = self._places.within(partitions)
+        return {name: self._free(name) for name in self._nodes if name in names}
+
     def _bar(self, job: Job) -> None:
         """Leave out nodes that will go before the job must have ended, until the next one."""
         leaving = self._leaving.items()

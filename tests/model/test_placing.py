@@ -11,8 +11,8 @@ import pytest
 from foresail.checks.rules import tiny_view
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.job import Job, Stage
+from foresail.model.placing import FreeRoom, NodesByPreference
 from foresail.model.preference import Preference
-from foresail.schedulers._placing import FreeRoom, NodesByPreference
 
 PREFERENCES = ("partition:r0", "partition:r1,r2", "attribute:gpu", "same:rack", "spread:rack", None)
 
