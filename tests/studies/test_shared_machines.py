@@ -19,9 +19,10 @@ from foresail.model.event import REQUEUED, Allocation, Ended
 from foresail.model.job import DeadlineValue, Job, Stage
 from foresail.simulator.conditions import IDEAL, ClusterConditions
 from foresail.simulator.simulated_cluster import SimulatedCluster
+from foresail_studies.executions._real_use import RealUse
 from foresail_studies.executions.kernels import shared_machines as kernel
 from foresail_studies.executions.shared_nodes import SharedMachines
-from foresail_studies.use_record import EVICTION_SHARE, RealUse
+from foresail_studies.use_record import EVICTION_SHARE
 from long_series import of_a_series
 from slow_machines import SlowMachines, filled
 
