@@ -92,10 +92,15 @@ def known(fold):
         dict(state.ended),
         *wishes(state),
         dict(fold.reservations),
-        fold.plan.starts,
+        rounded(fold.plan.starts),
         replace(fold.counters),
         fold.draining,
     )
+
+
+def rounded(starts):
+    """A plan that moves on is logged as a shift, which rounds its starts."""
+    return {job_id: round(start, 6) for job_id, start in starts.items()}
 
 
 def wishes(state):
@@ -116,7 +121,7 @@ def of_controller(controller):
         dict(state.ended),
         *wishes(state),
         dict(controller.reservations),
-        controller.plan,
+        rounded(controller.plan),
         replace(controller.counters),
         controller.draining,
     )
