@@ -10,7 +10,7 @@ from foresail.campaigns.results import Measured, Results, Run
 from foresail.campaigns.running import carry_out, replayed
 from foresail.traces.folder import read_folder, write_folder
 from foresail.traces.generating import generate
-from foresail.traces.generators.lublin import LublinParameters
+from foresail_studies.generators.lublin import LublinParameters
 
 POLICIES = (
     "easy",

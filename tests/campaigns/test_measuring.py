@@ -11,7 +11,7 @@ from foresail.campaigns.results import QUANTILE_LEVELS, mean_e_loss, measure
 from foresail.control.policy import parse_policy
 from foresail.metrics.summary import summary
 from foresail.traces.generating import generate
-from foresail.traces.generators.lublin import LublinParameters
+from foresail_studies.generators.lublin import LublinParameters
 from made_scenarios import simulate
 
 WORKLOAD = generate("lublin", LublinParameters(jobs=400, processors=32), 7)

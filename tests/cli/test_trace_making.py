@@ -15,8 +15,8 @@ from foresail.model.registry import find
 from foresail.model.short_form import make_part, parameter_texts, part_of
 from foresail.traces.fetching import Archive, Log, LogCatalogue
 from foresail.traces.folder import read_folder
-from foresail.traces.generators.lublin import LublinParameters
 from foresail.traces.reading import read
+from foresail_studies.generators.lublin import LublinParameters
 
 
 def call(*arguments):

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from foresail.model.errors import InputError
 from foresail.traces.facts import offered_load
 from foresail.traces.generating import generate
-from foresail.traces.generators.lublin import LublinParameters
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.generators.lublin import LublinParameters
 from foresail_studies.generators.segment import SegmentParameters, segment
 from shared import shared
 

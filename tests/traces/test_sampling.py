@@ -5,7 +5,7 @@ import pytest
 from foresail.model.errors import InputError
 from foresail.traces.filtering import WEEK_SECONDS, sample_fraction, sample_users, sample_weeks
 from foresail.traces.generating import generate
-from foresail.traces.generators.lublin import LublinParameters
+from foresail_studies.generators.lublin import LublinParameters
 
 LOG = generate("lublin", LublinParameters(jobs=3000), 1).with_meta(origin_unix_seconds=1e9)
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from foresail.model.errors import InputError
 from foresail.traces.generating import generate
-from foresail.traces.generators.lublin import LublinParameters
 from foresail.traces.reading import read
 from foresail.traces.swf_writer import write_swf
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.generators.lublin import LublinParameters
 from shared import shared
 
 

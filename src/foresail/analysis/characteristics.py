@@ -255,7 +255,7 @@ def verdict(characteristic: Characteristic, analysed: Analysed) -> Cell:
     if found is None or value is None:
         return Cell("unknown", None, "–")
     text = said(value, characteristic.kind)
-    if characteristic.local_only and not _is_local(found):
+    if characteristic.local_only and not found.scalars.get("hours_are_local"):
         return Cell("unknown", value, f"{text}, zone unknown")
     holds = {
         "at least": value >= characteristic.threshold,
@@ -279,7 +279,3 @@ def said(value: float, kind: str) -> str:
     if kind == "rate":
         return f"{number(value)} jobs/h"
     return f"{number(100 * value)} points"
-
-
-def _is_local(found: Finding) -> bool:
-    return bool(found.scalars.get("hours_are_local"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -78,7 +78,9 @@ class Preference:
             case PreferenceKind.PARTITION:
                 return all(belongs(record, self.names) for _, record, _ in placed)
             case PreferenceKind.ATTRIBUTE:
-                return all(_has_any(node.attributes, self.names) for node, _, _ in placed)
+                return all(
+                    any(name in node.attributes for name in self.names) for node, _, _ in placed
+                )
             case PreferenceKind.SAME:
                 values = {node.attributes.get(self.names[0]) for node, _, _ in placed}
                 return len(values) == 1 and None not in values
@@ -86,10 +88,6 @@ class Preference:
                 values = {node.attributes.get(self.names[0]) for node, _, _ in placed}
                 alone = all(tasks == 1 for _, _, tasks in placed)
                 return alone and len(values) == len(placed) and None not in values
-
-
-def _has_any(attributes: Mapping[str, str], names: tuple[str, ...]) -> bool:
-    return any(name in attributes for name in names)
 
 
 @dataclass(frozen=True, slots=True)

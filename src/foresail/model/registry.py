@@ -79,7 +79,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "correction": ("foresail.corrections",),
         "reader": ("foresail.traces.readers",),
         "filter": ("foresail.traces.filters",),
-        "generator": ("foresail.traces.generators",),
+        "generator": (),
         "analysis": ("foresail.analysis.studies", "foresail.evaluation.analyses"),
         "solver": ("foresail.milp",),
         "price_source": ("foresail.cloud.sources",),

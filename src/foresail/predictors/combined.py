@@ -60,11 +60,6 @@ def _record_size(members: int) -> int:
     return 1 + ANCHOR_COUNT * (1 + 2 * members)
 
 
-def _own_size(members: int) -> int:
-    """Return how many numbers of its own the model has."""
-    return PRIORS + members + _record_size(members)
-
-
 def job_columns(members: int) -> int:
     """Return how many columns of its own a job has.
 
@@ -279,7 +274,7 @@ class Combined(CompositePredictor, RefreshingPredictor):
 
 def _numbers(parameters: CombinedParameters) -> Floats:
     count = len(parameters.members)
-    numbers = np.zeros(_own_size(count))
+    numbers = np.zeros(PRIORS + count + _record_size(count))
     numbers[PATIENCE] = parameters.patience
     numbers[PRIORS : PRIORS + count] = 1.0 / count
     return numbers

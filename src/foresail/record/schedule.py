@@ -140,25 +140,6 @@ _STATUSES: Final[Mapping[EndedBecause, str]] = {
     EndedBecause.COMPLETED: "completed",
     EndedBecause.CANCELLED: "cancelled",
 }
-_SCHEMA: Final = {
-    "job_id": pl.String(),
-    "submit_seconds": pl.Float64(),
-    "recorded_wait_seconds": pl.Float64(),
-    "runtime_seconds": pl.Float64(),
-    "tasks": pl.Int64(),
-    "cpus_per_task": pl.Float64(),
-    "memory_bytes_per_task": pl.Float64(),
-    "gpus_per_task": pl.Float64(),
-    "requested_seconds": pl.Float64(),
-    "used_cpu_seconds": pl.Float64(),
-    "used_memory_bytes": pl.Float64(),
-    "status": pl.String(),
-    "user": pl.String(),
-    "executable": pl.String(),
-    "after_jobs": pl.String(),
-    "deadline_seconds": pl.Float64(),
-    "value": pl.Float64(),
-}
 
 
 def workload_of(records: Iterable[Record], source: str) -> Workload:
@@ -181,7 +162,7 @@ def workload_of(records: Iterable[Record], source: str) -> Workload:
         row["submit_seconds"] -= zero
         if row["deadline_seconds"] is not None:
             row["deadline_seconds"] -= zero
-    table = jobs_table(pl.DataFrame(rows, schema=_SCHEMA).to_dict())
+    table = jobs_table(pl.DataFrame(rows, schema=schema.JOBS).to_dict())
     begin = clock.start_unix_seconds
     meta = WorkloadMeta(
         source=source,

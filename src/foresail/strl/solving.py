@@ -143,7 +143,7 @@ class _Filling:
             case strl.NChooseK() | strl.LinearNChooseK():
                 return self._place_leaf(branch, expression)
             case strl.Maximum():
-                best_first = sorted(branch.children, key=_highest, reverse=True)
+                best_first = sorted(branch.children, key=lambda each: each.highest, reverse=True)
                 return next(filter(None, map(self._place, best_first)), 0.0)
             case strl.Sum():
                 best_first = sorted(branch.children, key=_density, reverse=True)
@@ -199,10 +199,6 @@ class _Filling:
 
 def _density(branch: Branch) -> Any:
     return branch.density
-
-
-def _highest(branch: Branch) -> Any:
-    return branch.highest
 
 
 Allocation: TypeAlias = Mapping[int, frozenset[str]]

@@ -114,10 +114,6 @@ def _integral(column: str) -> pl.Expr:
     return (pl.col(column) * _SECONDS).sum()
 
 
-def _if_known(column: str, value: pl.Expr) -> pl.Expr:
-    return pl.when(pl.col(column).is_not_null().any()).then(value)
-
-
 def _average(column: str) -> pl.Expr:
     seconds = _SECONDS.filter(pl.col(column).is_not_null()).sum()
     return pl.when(seconds > 0).then(_integral(column) / seconds)
@@ -125,7 +121,7 @@ def _average(column: str) -> pl.Expr:
 
 def _per_task(column: str) -> pl.Expr:
     tasks = pl.col("task").filter(pl.col(column).is_not_null()).n_unique()
-    return _if_known(column, _integral(column) / tasks)
+    return pl.when(pl.col(column).is_not_null().any()).then(_integral(column) / tasks)
 
 
 _OF_TASKS: Final = {"cpu_spread": "average_cpus", "memory_spread": "average_memory_bytes"}

@@ -371,14 +371,10 @@ def _specification(
         partition,
         name,
         () if after is None else tuple(each for each in after.split(",") if each in known),
-        None if deadline is None else _deadline_value(deadline, value),
+        None if deadline is None else DeadlineValue(deadline, 1.0 if value is None else value),
         attributes,
         None if preferred is None else Preference.parse(preferred, slowdown or 1.0),
     )
-
-
-def _deadline_value(deadline_seconds: float, value: float | None) -> DeadlineValue:
-    return DeadlineValue(deadline_seconds, 1.0 if value is None else value)
 
 
 def jobs_table(data: Mapping[str, Any]) -> pl.DataFrame:

@@ -70,7 +70,7 @@ def relative_metrics(view: ReportView) -> Figure | MissingFigure:
         (position, metric): change
         for position, comparison in enumerate(view.comparisons)
         for metric in METRIC_WORDS
-        if _is_drawable(change := comparison.change(metric))
+        if 0 < (change := comparison.change(metric)).ratio.value < math.inf
     }
     metrics = [each for each in METRIC_WORDS if any(each == metric for _, metric in drawable)]
     others = len(view.comparisons)
@@ -279,10 +279,6 @@ def _size_findings(view: ReportView, tables: list[pl.DataFrame]) -> list[str]:
             f"jobs, longer in classes that hold {percent(more)}."
         )
     return sentences
-
-
-def _is_drawable(change: Change) -> bool:
-    return math.isfinite(change.ratio.value) and change.ratio.value > 0
 
 
 def _reach(upper: float, lower: float) -> float:

@@ -60,11 +60,6 @@ def in_order(view: PlanView) -> list[WaitingJob]:
     )
 
 
-def _moment_sections(view: PlanView, command: str | None) -> str:
-    """HTML: which jobs wait and why, and what the solver believed."""
-    return _waiting_section(view, command) + _solver_section(view)
-
-
 def _solver_section(view: PlanView) -> str:
     """HTML: what the solver believed of the last plan."""
     words = solver_words(view.moment.solved)
@@ -170,7 +165,7 @@ class PlanPart:
     def html(self, command: str | None) -> str:
         """All sections of the moment."""
         picture = html.section(self.figure, html.key_of(self.figure), command)
-        return picture + _moment_sections(self.view, command)
+        return picture + _waiting_section(self.view, command) + _solver_section(self.view)
 
 
 @dataclass(frozen=True)

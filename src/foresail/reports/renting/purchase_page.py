@@ -101,7 +101,7 @@ def advice_table(answer: PurchaseAnswer) -> page.NumbersTable:
 
 def options_table(report: MixReport) -> page.NumbersTable:
     """Tabulate which options the optimum uses."""
-    unit = _counted_unit(report)
+    unit = report.counted.removesuffix("s")  # a core or a GPU
     found = page.numbers_table(
         "options",
         "Which options does the optimum use?",
@@ -410,11 +410,6 @@ def period(hours: float) -> str:
     years = hours / HOURS_PER_YEAR
     whole = math.isclose(years, round(years), rel_tol=1e-6) and years >= 1.0
     return count(round(years), "year") if whole else duration(hours * 3600.0)
-
-
-def _counted_unit(report: MixReport) -> str:
-    """One of what is counted: a core or a GPU."""
-    return report.counted.removesuffix("s")
 
 
 def _of_counted(report: MixReport) -> str:

@@ -193,16 +193,12 @@ def improved(problem: Problem, choice: PlanChoice) -> PlanChoice:
     choice = filled(problem, order, problem.worth, choice)
     waiting = _descending(densities(problem))
     choice = filled(problem, waiting[choice.group[waiting] < 0], problem.worth, choice)
-    return _spared(problem, choice)
+    # Spare those whose cpus are not needed in any slot.
+    return replace(choice, stopped=_needed(problem, left_by(problem, choice), choice.stopped))
 
 
 def _descending(by: Floats) -> Integers:
     return np.argsort(-by, kind="stable")
-
-
-def _spared(problem: Problem, choice: PlanChoice) -> PlanChoice:
-    """Spare those whose cpus are not needed in any slot."""
-    return replace(choice, stopped=_needed(problem, left_by(problem, choice), choice.stopped))
 
 
 def needed_now(problem: Problem, choice: PlanChoice) -> Booleans:

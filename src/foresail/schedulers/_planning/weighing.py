@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, cast
 
@@ -151,16 +151,13 @@ def _sum(belief: Distribution, slowdown: float, rest: Distribution) -> Distribut
     return convolved([belief.scaled(slowdown), rest], _NODES)
 
 
-def _largest(ways: tuple[Distribution, ...]) -> Distribution:
-    return largest(ways, _NODES)
-
-
 _in_turn: Final = cast(
     "Callable[[Distribution, float, Distribution], Distribution]",
     lru_cache(maxsize=_REMEMBERED)(_sum),
 )
 _longest: Final = cast(
-    "Callable[[tuple[Distribution, ...]], Distribution]", lru_cache(maxsize=_REMEMBERED)(_largest)
+    "Callable[[tuple[Distribution, ...]], Distribution]",
+    lru_cache(maxsize=_REMEMBERED)(partial(largest, nodes=_NODES)),
 )
 
 

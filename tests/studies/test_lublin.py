@@ -9,8 +9,8 @@ from scipy import stats
 
 from foresail.model.errors import InputError
 from foresail.traces.generating import generate
-from foresail.traces.generators import lublin as model
-from foresail.traces.generators.lublin import POPULAR_SECONDS, LublinParameters
+from foresail_studies.generators import lublin as model
+from foresail_studies.generators.lublin import POPULAR_SECONDS, LublinParameters
 
 PLAIN = {"users": 0}
 

@@ -1,1 +1,0 @@
-"""Seeded generators of realistic workloads. One file each."""
