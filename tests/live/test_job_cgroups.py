@@ -151,6 +151,39 @@ def _preempt(start):
     return Preempt(start.job_id, start.attempt, start.stage, start.tasks)
 
 
+@pytest.mark.parametrize("when", ["at once", "by a later adapter"])
+def test_without_cgroups_such_a_daemon_dies_too_if_the_watcher_is_killed(tmp_path, when):
+    """Its environment says whose it is, whatever it is below; that of another job lives on."""
+    machine = Machine(tmp_path, cgroups=False)
+    start = machine.start(_DAEMONISES, 300.0)
+    daemon = machine.daemon()
+    other = replace(start, job_id="2")
+    machine.commands["2"] = replace(machine.commands["1"], job_id="2", command="sleep 300")
+    machine.adapter.carry_out(other, time.time())
+    claims = [tmp_path / "attempts" / f"{job}.1.claim" for job in "12"]
+    _wait_until(claims[1].exists)
+    shim, lives = (
+        psutil.Process(json.loads(claim.read_text())[which][0])
+        for claim, which in zip(claims, ("shim", "command"), strict=True)
+    )
+    if when == "at once":
+        shim.kill()
+        outcome = machine.outcome()
+    else:
+        machine.adapter.close()
+        shim.kill()
+        _wait_until(lambda: _is_gone(shim))
+        assert not _is_gone(daemon)
+        (ended,) = machine.connect().resume([start, other], (), time.time())
+        outcome = ended.outcome
+    assert outcome.ended_because is EndedBecause.LOST
+    assert _is_gone(daemon)
+    assert not _is_gone(lives)
+    machine.adapter.carry_out(_preempt(other), time.time())
+    machine.outcome()
+    machine.adapter.close()
+
+
 @pytest.mark.parametrize("how", ["ends", "limit", "stopped"])
 def test_without_cgroups_such_a_daemon_dies_with_it_too(tmp_path, how):
     """It comes below the shim, which finds it there; what ends before is let go of."""

@@ -72,7 +72,7 @@ def examined(configuration: ServiceConfiguration) -> Iterator[Found]:
     cgroups = permitted_cgroups()
     says = (
         "none are permitted: what leaves a job's session is found below its watcher, counted and "
-        "ended with it, but lives on if the watcher is killed"
+        "ended with it, and by its environment if the watcher is killed"
     )
     if cgroups is not None:  # a machine that permits none is no fault
         limits = ", ".join(sorted(cgroups.controllers)) or "no controller to limit them"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import signal
@@ -16,7 +17,7 @@ from typing import Any, Final
 
 import foresail
 from foresail.live.accounts import Account
-from foresail.live.adapters.local.machine import JobCgroup
+from foresail.live.adapters.local.machine import JobCgroup, kill_carriers
 from foresail.live.adapters.local.shim_files import (
     START_TICKS,
     boot_id,
@@ -83,6 +84,9 @@ class ProcessSpawner:
         except BrokenPipeError:
             return b""
 
+
+_MARK: Final = "FORESAIL_MARK"
+"""Variable of an attempt's environment that no other's has: what carries it is that attempt's."""
 
 _BECAUSE: Final[Mapping[str, EndedBecause]] = {
     "limit": EndedBecause.LIMIT,
@@ -178,6 +182,8 @@ class Attempt:
         self._identity = identity
         self._prefix = folder / f"{job_id}.{number}"
         self._pidfd: int | None = None
+        whose = f"{identity} {self._prefix.absolute()}"
+        self._mark = hashlib.sha256(os.fsencode(whose)).hexdigest()
 
     def was_begun(self) -> bool:
         """Return whether a shim claimed it, as far as a crash of the machine left that readable."""
@@ -285,7 +291,7 @@ class Attempt:
                     "cgroup": None if cgroup is None else cgroup.path,
                     "cgroup_limits": {} if cgroup is None else dict(cgroup.limits),
                     "directory": job.directory,
-                    "environment": dict(environment),
+                    "environment": {**environment, _MARK: self._mark},
                     "log": log,
                     "output": output or log,
                     "errors": errors,
@@ -339,8 +345,10 @@ class Attempt:
         if claim.command.is_alive():
             with suppress(ProcessLookupError):
                 os.killpg(claim.command.pid, signal.SIGKILL)
-        if claim.cgroup is not None and claim.shim.boot == boot_id():
-            remove_cgroup(claim.cgroup)
+        if claim.shim.boot == boot_id():
+            if claim.cgroup is not None:
+                remove_cgroup(claim.cgroup)
+            kill_carriers(f"{_MARK}={self._mark}")
 
 
 def _start(said: Mapping[str, Any]) -> AttemptStart:

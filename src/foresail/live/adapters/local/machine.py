@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import subprocess
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -59,6 +61,36 @@ def _memory_of(pid: int) -> float:
     """Bytes that a process holds; 0 if it has ended."""
     fields = stat_fields(pid)
     return float(int(fields[_PAGES]) * _PAGE_BYTES) if fields else 0.0
+
+
+_ENDING_SECONDS: Final = 5.0
+
+
+def kill_carriers(variable: str) -> None:
+    """Kill all that was begun with a variable (``NAME=value``), and what that begins meanwhile.
+
+    Processes of accounts whose environment may not be read are left alone. One that is turning
+    into another program shows no environment for a moment: two looks have to find nothing.
+    """
+    sought = os.fsencode(f"\0{variable}\0")
+    until, looks = time.monotonic() + _ENDING_SECONDS, 2
+    while looks and time.monotonic() < until:
+        looks -= 1
+        for process in filter(str.isdecimal, os.listdir("/proc")):
+            with suppress(OSError):
+                if _carries(process, sought):
+                    looks = 2
+                    held = os.pidfd_open(int(process))
+                    try:
+                        if _carries(process, sought):  # still, now that the id is held on to
+                            signal.pidfd_send_signal(held, signal.SIGKILL)
+                    finally:
+                        os.close(held)
+        time.sleep(0.002)
+
+
+def _carries(process: str, sought: bytes) -> bool:
+    return sought in b"\0" + Path("/proc", process, "environ").read_bytes()
 
 
 _CONTROLLERS: Final = ("memory", "cpu", "cpuset")
