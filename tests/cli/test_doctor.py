@@ -29,7 +29,7 @@ def test_all_is_well_before_the_first_start(tmp_path):
 def test_it_says_what_cgroups_jobs_get(tmp_path, monkeypatch):
     found = JobCgroups(tmp_path, frozenset({"memory", "cpu"}))
     for permitted, says in (
-        (None, "found below its watcher, counted and ended with it, but lives on if"),
+        (None, "found below its watcher, counted and ended with it, and by its"),
         (found, f"one for each job below {tmp_path}; cpu, memory"),
         (JobCgroups(tmp_path), f"one for each job below {tmp_path}; no controller to limit them"),
     ):

@@ -234,3 +234,18 @@ def test_a_job_too_wide_for_each_of_several_partitions_is_told_so():
         controller.step(now, [Submitted(now, Job.gang(f"j{now:g}", now, width))])
     told = [each.reasons.code for each in log.records if isinstance(each, ReasonsChanged)]
     assert told.count(ReasonCode.TOO_WIDE) == 1
+
+
+@pytest.mark.parametrize("policy", ["easy", "conservative"])  # one tells in columns
+def test_a_record_of_the_log_has_reasons_of_a_thousand_jobs_at_most(policy):
+    """Each job's numbers are its own, as the controller answers; a story reads one piece."""
+    log = MemoryLog(Manifest("easy", CLUSTER))
+    controller = Controller(CLUSTER, *parse_policy(policy).build(), log=log)
+    jobs = [Job.gang(f"j{number}", 0.0, 1 + number % 3) for number in range(2_300)]
+    controller.step(0.0, [Submitted(0.0, job) for job in jobs])
+    told = [each.reasons for each in log.records if isinstance(each, ReasonsChanged)]
+    assert max(len(each.job_ids) for each in told) == 1_000
+    reasons = [pair for each in told for pair in each.items()]
+    waiting = [each.job.job_id for each in controller.state.pending()]
+    assert sorted(job_id for job_id, _ in reasons) == sorted(waiting)
+    assert dict(reasons) == controller.reasons_of(waiting)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
@@ -280,7 +280,8 @@ class StepLog:
         """
         to_tell = self._to_tell.changes()
         for reasons in (*to_tell.columns, *decisions.alike(self._changed_reasons(to_tell))):
-            self._log.append(records.ReasonsChanged(self._step, self._now, reasons))
+            for some in _in_pieces(reasons):
+                self._log.append(records.ReasonsChanged(self._step, self._now, some))
         for instruction in instructions:
             self._log.append(records.Instructed(self._step, self._now, instruction))
         self._log.commit()
@@ -311,6 +312,21 @@ class StepLog:
         pending = [each for job_id in job_ids if (each := pending_job(job_id))]
         pending.sort(key=_by_arrival)
         return pending
+
+
+_MOST_IN_RECORD: Final = 1_000
+"""Of so many jobs a record has reasons: a job's story reads that of its own, not of all."""
+
+
+def _in_pieces(reasons: decisions.AlikeReasons) -> Iterator[decisions.AlikeReasons]:
+    job_ids, by_job = reasons.job_ids, reasons.by_job
+    if len(job_ids) <= _MOST_IN_RECORD:
+        yield reasons
+        return
+    for begin in range(0, len(job_ids), _MOST_IN_RECORD):
+        some = slice(begin, begin + _MOST_IN_RECORD)
+        columns = {name: values[some] for name, values in by_job.items()}
+        yield replaced(reasons, job_ids=job_ids[some], by_job=columns)
 
 
 _by_arrival: Final[Callable[[PendingJob], int]] = attrgetter("arrival")

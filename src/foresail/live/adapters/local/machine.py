@@ -76,11 +76,11 @@ def kill_carriers(variable: str) -> None:
     until, looks = time.monotonic() + _ENDING_SECONDS, 2
     while looks and time.monotonic() < until:
         looks -= 1
-        for process in filter(str.isdecimal, os.listdir("/proc")):
+        for process in Path("/proc").glob("[1-9]*"):
             with suppress(OSError):
                 if _carries(process, sought):
                     looks = 2
-                    held = os.pidfd_open(int(process))
+                    held = os.pidfd_open(int(process.name))
                     try:
                         if _carries(process, sought):  # still, now that the id is held on to
                             signal.pidfd_send_signal(held, signal.SIGKILL)
@@ -89,8 +89,8 @@ def kill_carriers(variable: str) -> None:
         time.sleep(0.002)
 
 
-def _carries(process: str, sought: bytes) -> bool:
-    return sought in b"\0" + Path("/proc", process, "environ").read_bytes()
+def _carries(process: Path, sought: bytes) -> bool:
+    return sought in b"\0" + (process / "environ").read_bytes()
 
 
 _CONTROLLERS: Final = ("memory", "cpu", "cpuset")
