@@ -36,15 +36,15 @@ def start(job_id: str | None = None, /, as_json: bool = False) -> None:
         job_id [JOB]: Only this one, or the tasks of this array.
         as_json --json: As JSON.
     """
-    state, starts, remark = _look()
-    asked = [each for each in state.estimates if job_id in (None, each, each.partition("_")[0])]
-    if job_id is not None and not asked:
-        raise InputError("does not wait", field="JOB", value=job_id, expected="an id of squeue")
-    answers = []
-    for waits in asked:
-        job, aside = state.jobs[waits], state.aside.get(waits)
-        name = "".join(c for c in job.name or "" if c.isprintable())
-        answer: dict[str, Any] = {"job_id": waits, "name": name, "user": job.user}
+    from foresail.explain.advice import foreseen_starts, read_slurm
+
+    with doing("reading Slurm"):
+        state, forecaster, _, remark = read_slurm()
+    asked = _asked(state, job_id)
+    starts, answers = foreseen_starts(state, forecaster), []
+    for answer in asked:
+        waits = answer["job_id"]
+        aside = state.aside.get(waits)
         answer |= {"left_to_slurm": aside, "by_slurm": state.estimates[waits]}
         answers.append(answer | _foreseen(None if aside else starts.get(waits), state.now))
     answers.sort(key=lambda each: math.inf if each["start"] is None else each["start"]["p50"])
@@ -56,6 +56,41 @@ def start(job_id: str | None = None, /, as_json: bool = False) -> None:
             typer.echo(f"{each['job_id']} starts {words.range_words(each['start'], state.now)}")
     headings = ("JOB", "NAME", "USER", "STARTS", "WITHIN AN HOUR", "BY SLURM")
     print_table(headings, [_cells(each, state.now) for each in answers])
+    if remark:
+        typer.echo(f"foresail: {remark}", err=True)
+
+
+@app.named("advise")
+def advise(
+    job_id: str | None = None, /, risk: float = 0.05, *, as_lua: bool = False, as_json: bool = False
+) -> None:
+    """Advise on waiting jobs: time limits, shapes that start sooner, what cannot run. Only said.
+
+    Options:
+        job_id [JOB]: Only this one, or the tasks of this array; changes are then tried.
+        risk: Chance that the limit ends a job too soon.
+        as_lua --lua: Limits by user and name of a job, as a table for job_submit.lua.
+        as_json --json: As JSON.
+    """
+    from foresail.explain.advice import Adviser, read_slurm
+
+    if not 0.0 < risk < 1.0:
+        raise InputError("no chance", field="--risk", value=risk, expected="above 0, below 1")
+    with doing("reading Slurm"):
+        state, forecaster, past, remark = read_slurm()
+    adviser = Adviser(past, forecaster, state.now, risk)
+    if as_lua:
+        typer.echo(adviser.lua_table(past.submitted.values()), nl=False)
+    else:
+        answers = _asked(state, job_id)
+        for each in answers:
+            each |= adviser.advice(state, each["job_id"], with_starts=job_id is not None)
+        if as_json:
+            print_json({"made_seconds": state.now, "jobs": answers, "remark": remark})
+            return
+        headings = ("JOB", "NAME", "USER", "ADVICE")
+        rows = [(*map(each.get, ("job_id", "name", "user")), each["sentences"]) for each in answers]
+        print_table(headings, [(*map(str, who), "; ".join(said)) for *who, said in rows])
     if remark:
         typer.echo(f"foresail: {remark}", err=True)
 
@@ -112,31 +147,17 @@ def _compared(outcomes: Sequence[ForecastOutcome]) -> dict[str, Any]:
     return found | dict(zip(("error_seconds", "slurm_error_seconds"), means, strict=True))
 
 
-def _look() -> tuple[SlurmState, dict[str, WaitingForecast], str]:
-    """Return how the cluster stands, what is foreseen by id where enough is known, and a remark."""
-    from foresail.explain.forecast import SCENARIOS
-    from foresail.explain.outlook import external_outlook
-    from foresail.explain.start_forecaster import StartForecaster
-    from foresail.live.adapters.slurm.commands import read_accounting, read_nodes, read_queue
-    from foresail.live.adapters.slurm.state import history_of, state_of
-
-    forecaster, starts, remark = StartForecaster(), dict[str, "WaitingForecast"](), ""
-    with doing("reading Slurm"):
-        rows = read_queue(), read_nodes()
-        state = state_of(*rows, time.time())
-        try:
-            past = read_accounting(state.now - 14 * 86_400.0)
-            forecaster.catch_up(history_of(past))
-        except InputError as error:
-            remark = f"nothing was learned: {error}"
-    for account, line in state.waiting.items():
-        runs, room = state.running.get(account, ()), state.room[account]
-        outlook = external_outlook(state.now, account, room, runs, line)
-        futures = max(30, min(SCENARIOS, 1_000 * SCENARIOS // len(line)))
-        found = forecaster.forecast(outlook, scenarios=futures)
-        unknown = forecaster.unknown(outlook, found)
-        starts |= {each: found[each] for each in found if each not in unknown}
-    return state, starts, remark
+def _asked(state: SlurmState, job_id: str | None) -> list[dict[str, Any]]:
+    """Return id, name and user of jobs that wait: all, or a job or the tasks of an array."""
+    asked = [each for each in state.estimates if job_id in (None, each, each.partition("_")[0])]
+    if job_id is not None and not asked:
+        raise InputError("does not wait", field="JOB", value=job_id, expected="an id of squeue")
+    jobs = [(each, state.jobs[each]) for each in asked]
+    names = ["".join(c for c in job.name or "" if c.isprintable()) for _, job in jobs]
+    return [
+        {"job_id": each, "name": name, "user": job.user}
+        for (each, job), name in zip(jobs, names, strict=True)
+    ]
 
 
 def _foreseen(found: WaitingForecast | None, now: float) -> dict[str, Any]:

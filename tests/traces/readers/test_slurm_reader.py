@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.model.errors import InputError
+from foresail.traces.facts import facts
 from foresail.traces.readers.slurm import attempts_of
 from foresail.traces.reading import Notes, read
 from foresail.traces.sacct import table_of
@@ -77,6 +78,12 @@ def test_reported_outputs(name: str, jobs: int) -> None:
         assert column(workload, "requested_seconds")["6"] == 86_400.0
         assert column(workload, "requested_seconds")["18"] is None
         assert column(workload, "tasks")["25"] == (1 if jobs == 75 else 4)
+
+
+def test_load_of_a_full_week() -> None:
+    """Four jobs of 4 cpus run at any time but the ends: 16 cpus have 1.0 of what they can do."""
+    jobs = read(shared("cases/accounting/edge.txt"), processors=16)
+    assert facts(jobs).offered_load == pytest.approx(9_552_000 / (16 * 595_500), abs=1e-9)
 
 
 def test_reported_amounts() -> None:

@@ -69,6 +69,8 @@ class SlurmState:
     """Why nothing is foretold of some that wait, by id."""
     estimates: Mapping[str, float | None]
     """Starts of all that wait as Slurm expects them (Unix seconds), by id."""
+    reasons: Mapping[str, str]
+    """Slurm's word for why each that waits does, by id."""
 
 
 def state_of(queue: Sequence[QueueRow], nodes: Sequence[NodeRow], now: float) -> SlurmState:
@@ -87,7 +89,7 @@ def state_of(queue: Sequence[QueueRow], nodes: Sequence[NodeRow], now: float) ->
     sizes |= Counter(row.PartitionName for row in nodes)
     running: dict[str, list[RunningJob]] = {}
     waiting: list[tuple[float, float, list[int], str, Job]] = []
-    jobs, aside, estimates = {}, {}, {}
+    jobs, aside, estimates, reasons = {}, {}, {}, {}
     for row in queue:
         waits, job_id = row.StateCompact == "PD", row.JobArrayID
         partition = next((p for p in row.Partition.split(",") if p in accounts), None)
@@ -96,7 +98,7 @@ def state_of(queue: Sequence[QueueRow], nodes: Sequence[NodeRow], now: float) ->
         stages = _stages(resources_of(row.tres_alloc)[0])
         job = jobs[job_id] = Job(job_id, came, stages, limit_seconds(row.TimeLimit), *names)
         if waits:
-            estimates[job_id] = moment(row.StartTime)
+            estimates[job_id], reasons[job_id] = moment(row.StartTime), row.Reason
             if why := _why_aside(row, partition, accounts, sizes):
                 aside[job_id] = why
             elif partition in exclusive or row.OverSubscribe == "NO":
@@ -115,7 +117,7 @@ def state_of(queue: Sequence[QueueRow], nodes: Sequence[NodeRow], now: float) ->
     for *_, account, job in waiting:
         line, planned = queues.setdefault(account, []), _planned(job)
         line.append(PendingJob(job, len(line), Point(planned), planned))
-    return SlurmState(now, room, jobs, running, queues, aside, estimates)
+    return SlurmState(now, room, jobs, running, queues, aside, estimates, reasons)
 
 
 def history_of(table: pl.DataFrame) -> JobHistory:

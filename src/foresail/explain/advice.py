@@ -1,0 +1,227 @@
+"""Jobs that wait in a Slurm cluster: their starts; limits at a risk, shapes, what cannot run."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from foresail.distributions.basic import Point
+from foresail.explain.forecast import SCENARIOS, WaitingForecast
+from foresail.explain.outlook import Outlook, external_outlook
+from foresail.explain.start_forecaster import StartForecaster
+from foresail.live.adapters.slurm.commands import read_accounting, read_nodes, read_queue
+from foresail.live.adapters.slurm.state import SlurmState, history_of, state_of
+from foresail.model.errors import InputError
+from foresail.model.event import EndedBecause
+from foresail.model.job import Job
+from foresail.model.view import PendingJob
+from foresail.model.words import duration, percent
+from foresail.record.job_life import JobHistory
+
+_MOST_RUNS: Final = 1_000
+"""The latest runs of an application say how long the next takes."""
+
+_HISTORY_SECONDS: Final = 14 * 86_400.0
+_MINUTE_SECONDS: Final = 60.0
+_WORTH: Final = 0.8
+"""A limit or a wait is advised if it is at most so much of the one that there is."""
+
+_SHARES: Final = (2, 4)
+"""Shapes that are tried have such a part of the tasks, and limits so many times as long."""
+
+_SCENARIOS: Final = 200
+_STUCK: Final = {
+    "DependencyNeverSatisfied": "waits for what can no longer happen; cancel it",
+    "PartitionTimeLimit": "asks for more time than its partition allows",
+    "PartitionNodeLimit": "asks for more nodes than its partition allows",
+    "BadConstraints": "asks for what no node has",
+    "ReqNodeNotAvail.*": "asks for nodes that are not in use",
+    "Partition(Down|Inactive)": "its partition starts nothing now",
+    "JobHeldUser": "is held; scontrol release lets it go",
+    "JobHeldAdmin": "is held by an administrator",
+    "Invalid.*|.*NotAllowed": "may not run there with its account or QOS",
+    ".*PerJob.*": "asks for more than a job of its account or QOS may have",
+}
+"""Why jobs with such reasons of Slurm do not run as long as nobody changes something."""
+
+
+def read_slurm() -> tuple[SlurmState, StartForecaster, JobHistory, str]:
+    """Return how a Slurm cluster stands, what was learned of which past, and a remark.
+
+    Raises ``InputError`` if Slurm does not answer.
+    """
+    forecaster, past, remark = StartForecaster(), JobHistory(), ""
+    rows = read_queue(), read_nodes()
+    state = state_of(*rows, time.time())
+    try:
+        past = history_of(read_accounting(state.now - _HISTORY_SECONDS))
+        forecaster.catch_up(past)
+    except InputError as error:
+        remark = f"nothing was learned: {error}"
+    return state, forecaster, past, remark
+
+
+def foreseen_starts(state: SlurmState, forecaster: StartForecaster) -> dict[str, WaitingForecast]:
+    """Return what is foreseen of jobs that wait by id, where enough is known."""
+    starts: dict[str, WaitingForecast] = {}
+    for account, line in state.waiting.items():
+        outlook = _outlook(state, account, line)
+        futures = max(30, min(SCENARIOS, 1_000 * SCENARIOS // len(line)))
+        found = forecaster.forecast(outlook, scenarios=futures)
+        unknown = forecaster.unknown(outlook, found)
+        starts |= {each: found[each] for each in found if each not in unknown}
+    return starts
+
+
+class Adviser:
+    """Advises on jobs at a moment; ``risk`` is the chance that a limit ends one too soon.
+
+    A limit is the k-th shortest of n runs of an application, with k = (1 - risk) (n + 1) rounded
+    up, so that one more of them is longer with that risk at most, whatever they are distributed
+    like (split conformal prediction: Vovk et al., Algorithmic Learning in a Random World, 2005).
+    Runs that a limit ended count as longer than any.
+    """
+
+    def __init__(self, past: JobHistory, starts: StartForecaster, now: float, risk: float) -> None:
+        self._starts = starts
+        self._now = now
+        self._risk = risk
+        self._runs: dict[Hashable, list[float]] = {}
+        for each in past.past:
+            job, outcome = each.job, each.outcome
+            if outcome.ended_because in (EndedBecause.COMPLETED, EndedBecause.LIMIT):
+                ended = outcome.ended_because is EndedBecause.COMPLETED
+                for kind in _kinds(job):
+                    runs = self._runs.setdefault(kind, [])
+                    runs.append(outcome.runtime_seconds if ended else math.inf)
+
+    def advice(self, state: SlurmState, job_id: str, *, with_starts: bool) -> dict[str, Any]:
+        """Return advice on a job that waits: a limit (minutes), risks, and sentences.
+
+        With starts, the changes are tried in the queue (Unix seconds, medians).
+        """
+        job, reason = state.jobs[job_id], state.reasons[job_id]
+        account = next((each for each in state.room if job.partition in each.split(",")), None)
+        why = next((why for form, why in _STUCK.items() if re.fullmatch(form, reason)), None)
+        if account is not None and job.cpus > state.room[account].cpus:
+            why = f"asks for {job.cpus:g} cpus, and nodes in use have {state.room[account].cpus:g}"
+        sentences = [] if why is None else [f"cannot run now: {why} ({reason})"]
+        found: dict[str, Any] = {"cannot_run": why, "limit_minutes": None, "risk_now": None}
+        found |= {"start": None, "changes": [], "sentences": sentences}
+        limit, runs = self.limit_seconds(job), self._alike(job)
+        if limit is None:
+            sentences.append("too few of its like have ended to advise a limit at that risk")
+            return found
+        asked = math.inf if job.requested_seconds is None else job.requested_seconds
+        found["limit_minutes"] = minutes = _minutes(limit)
+        found["risk_now"] = too_soon = sum(each > asked for each in runs) / len(runs)
+        changes = []
+        enough = f"--time={minutes} is enough in {percent(1.0 - self._risk)} of cases"
+        if too_soon > self._risk:
+            cut = f"ends it too soon in {percent(too_soon)} of cases"
+            sentences.append(f"its limit of {duration(asked)} {cut}, {enough}")
+        elif limit <= _WORTH * asked:
+            sentences.append(enough)
+            changes.append(replace(job, requested_seconds=limit))
+        else:
+            sentences.append("its limit is well chosen")
+        is_foretold = why is None and account is not None and job_id not in state.aside
+        if with_starts and account is not None and is_foretold:
+            changes += _narrower(job, min(limit, asked))
+            first, *others = self._starts_with(state, account, job_id, changes)
+            found["start"] = first
+            for change, start in zip(changes, others, strict=True):
+                minutes = _minutes(change.requested_seconds or 0.0)
+                tried = {"tasks": change.tasks, "limit_minutes": minutes, "start": start}
+                found["changes"].append(tried)
+                waits, waited = start - self._now, first - self._now
+                if waits <= _WORTH * waited and waited - waits >= _MINUTE_SECONDS:
+                    shape = f"-n {change.tasks} " if change.tasks != job.tasks else ""
+                    said = f"in {duration(waits)} rather than {duration(waited)}"
+                    sentences.append(f"with {shape}--time={minutes} it starts {said}, most likely")
+        return found
+
+    def limit_seconds(self, job: Job) -> float | None:
+        """Return the shortest limit (whole minutes) that ends a job with that risk at most.
+
+        None if too few of its like have completed.
+        """
+        runs = sorted(self._alike(job))
+        at = math.ceil((1.0 - self._risk) * (len(runs) + 1)) - 1
+        if at >= len(runs) or math.isinf(runs[at]):
+            return None
+        return _MINUTE_SECONDS * max(1, math.ceil(runs[at] / _MINUTE_SECONDS))
+
+    def lua_table(self, jobs: Iterable[Job]) -> str:
+        """Return a table in Lua: minutes that are enough by user and name of a job (``ann/fit``).
+
+        Names are without their numbers, so that those of parameter sweeps are one.
+        """
+        limits = {f"{job.user or ''}/{_name(job)}": self.limit_seconds(job) for job in jobs}
+        lines = [
+            f'  ["{re.sub(rb"[^a-zA-Z0-9_/.+-]", _escaped, key.encode()).decode()}"] = '
+            f"{_minutes(limit)},"
+            for key, limit in sorted(limits.items())
+            if limit is not None
+        ]
+        return "\n".join(["return {", *lines, "}", ""])
+
+    def _alike(self, job: Job) -> list[float]:
+        """Return the latest runs of its application, of as many cpus where there are enough."""
+        of_size, of_all = (self._runs.get(kind, [])[-_MOST_RUNS:] for kind in _kinds(job))
+        return of_size if len(of_size) + 1 >= 1.0 / self._risk else of_all
+
+    def _starts_with(
+        self, state: SlurmState, account: str, job_id: str, changes: Sequence[Job]
+    ) -> list[float]:
+        """Return the median start (Unix seconds) of a job as it is, and with each change."""
+        line, found = [*state.waiting[account]], []
+        place = [each.job.job_id for each in line].index(job_id)
+        for job in (None, *changes):
+            if job is not None:
+                planned = job.requested_seconds or 0.0
+                line[place] = PendingJob(job, place, Point(planned), planned)
+            drawn = self._starts.forecast(_outlook(state, account, line), scenarios=_SCENARIOS)
+            found.append(float(drawn[job_id].start.median))
+        return found
+
+
+def _outlook(state: SlurmState, account: str, line: Sequence[PendingJob]) -> Outlook:
+    runs, room = state.running.get(account, ()), state.room[account]
+    return external_outlook(state.now, account, room, runs, line)
+
+
+def _kinds(job: Job) -> tuple[Hashable, Hashable]:
+    """Return user, name without numbers and cpus of a job, by which others are like it, or two."""
+    name = _name(job)
+    return (job.user, name, job.cpus), (job.user, name)
+
+
+def _name(job: Job) -> str:
+    return re.sub("[0-9]+", "", job.name or "").replace('"', "`")  # as accounting has it
+
+
+def _minutes(seconds: float) -> int:
+    return round(seconds / _MINUTE_SECONDS)
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    return b"\\%03d" % found[0][0]
+
+
+def _narrower(job: Job, limit: float) -> list[Job]:
+    """Return the job with fewer tasks, and a limit as many times as long."""
+    (stage,) = job.stages
+    return [
+        replace(
+            job,
+            stages=(replace(stage, tasks=stage.tasks // share),),
+            requested_seconds=limit * share,
+        )
+        for share in _SHARES
+        if stage.tasks % share == 0
+    ]
