@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -251,6 +252,10 @@ class QueueCluster:
     def connect(self, run):
         if Path(f"{self.file}.away").exists():
             raise OSError("the queue is away")
+        while Path(f"{self.file}.hangs").exists():
+            time.sleep(0.05)
+        with Path(f"{self.file}.connections").open("a") as file:
+            file.write("one\n")
         return QueueAdapter(Queue(self.file))
 
     def trial(self, folder):

@@ -296,7 +296,7 @@ def failing(now):
 
 
 def wait_for(contact):
-    contact._late.exception(30.0)
+    contact._calls.late.exception(30.0)
 
 
 def test_a_driver_hears_what_is_known_of_jobs(tmp_path):

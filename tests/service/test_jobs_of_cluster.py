@@ -134,3 +134,20 @@ def test_the_life_of_a_queue_is_followed_through_a_kill(tmp_path):
             assert rows["86"]["state"] == "gone"
     with closing(SqlStore.in_file(tmp_path / "state" / "foresail.db")) as store:
         assert [*faults_of(store)] == []
+
+
+def test_a_connection_that_hangs_is_made_once(tmp_path):
+    """It counts as away, whoever asks is answered, and all goes on once it has been made."""
+    Queue(tmp_path / "queue.json").put("84", cpus=3)
+    hangs = tmp_path / "queue.json.hangs"
+    hangs.touch()
+    with live_service(tmp_path, settings(tmp_path)) as service, service.client() as client:
+        end = time.monotonic() + 30.0
+        while "has not answered for 5 s" not in (health := client.get("/v1/health")).text:
+            assert time.monotonic() < end, health.text
+            time.sleep(0.1)
+        assert health.status_code == 503
+        time.sleep(4.0)  # it is tried again meanwhile
+        hangs.unlink()
+        until(client, _84="running")
+    assert (tmp_path / "queue.json.connections").read_text() == "one\n"

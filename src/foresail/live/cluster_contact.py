@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
-from typing import Final, cast
+from typing import Final, Generic, TypeVar, cast
 
 from foresail.model import event as news
 from foresail.model.adapter import Capabilities, ClusterAdapter, KnownJob, Wish
@@ -26,6 +26,7 @@ _LONGEST_PAUSE_SECONDS: Final = 30.0
 _THE_CLUSTER: Final = "the cluster"
 """Name of who has drained a node, where no person did."""
 
+_Answer = TypeVar("_Answer")
 _PATIENCE_SECONDS: Final = 5.0
 """Longest wait of the daemon for a call to a remote cluster."""
 
@@ -49,7 +50,7 @@ class ClusterContact:
         self._heard: list[news.Event] = []  # by the call that is made
         self._pause_seconds = _FIRST_PAUSE_SECONDS
         self._retry_seconds: float | None = None
-        self._late: Future[Sequence[news.Event]] | None = None
+        self._calls: PatientCalls[Sequence[news.Event]] = PatientCalls()
         self.capabilities: Final[Capabilities] = adapter.capabilities
         self.wake_descriptor: Final[int | None] = adapter.wake_descriptor
 
@@ -117,7 +118,7 @@ class ClusterContact:
 
     def close(self) -> None:
         """Let go of what the adapter holds open, unless it is about something."""
-        if self._late is None or self._late.done():
+        if not self._calls.is_late:
             self._adapter.close()
 
     def _send(self, now: float) -> Sequence[news.Event]:
@@ -139,24 +140,11 @@ class ClusterContact:
         return self._send(now)
 
     def _made(self, call: Callable[[], Sequence[news.Event]]) -> Sequence[news.Event]:
-        """Return what a call brings if that is soon; raises ``TimeoutError`` if not.
-
-        No other is made until it has come back.
-        """
         if not self.capabilities.is_remote:
             return call()
-        if self._late is not None:
-            self._news += self._come_back(self._late)
-        self._late = Future()
-        threading.Thread(target=_fulfil, args=(self._late, call), daemon=True).start()
-        wait([self._late], _PATIENCE_SECONDS)
-        return self._come_back(self._late)
-
-    def _come_back(self, late: Future[Sequence[news.Event]]) -> Sequence[news.Event]:
-        if not late.done():
-            raise TimeoutError(f"it has not answered for {_PATIENCE_SECONDS:g} s")
-        self._late = None
-        return late.result()
+        if self._calls.late is not None:
+            self._news += self._calls.made(call)
+        return self._calls.made(call)
 
     def _try(self, call: Callable[[float], Sequence[news.Event]], now: float) -> None:
         try:
@@ -173,12 +161,38 @@ class ClusterContact:
             if self.is_away:
                 self._news.insert(0, news.ClusterAvailable(now))
                 self._retry_seconds, self._pause_seconds = None, _FIRST_PAUSE_SECONDS
-        if self._late is None:
+        if self._calls.late is None:
             heard, self._heard = self._heard, []
             self._news += heard
 
 
-def _fulfil(answer: Future[Sequence[news.Event]], call: Callable[[], Sequence[news.Event]]) -> None:
+class PatientCalls(Generic[_Answer]):
+    """Calls to what is elsewhere, of which none is made before the last has come back."""
+
+    def __init__(self) -> None:
+        self.late: Future[_Answer] | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """Return whether the last call is still made."""
+        return self.late is not None and not self.late.done()
+
+    def made(self, call: Callable[[], _Answer]) -> _Answer:
+        """Return what a call brings, or else the last, if that was late; raises ``TimeoutError``.
+
+        A call is waited for some seconds, a late one not at all.
+        """
+        if self.late is None:
+            self.late = Future()
+            threading.Thread(target=_fulfil, args=(self.late, call), daemon=True).start()
+            wait([self.late], _PATIENCE_SECONDS)
+        if self.is_late:
+            raise TimeoutError(f"it has not answered for {_PATIENCE_SECONDS:g} s")
+        late, self.late = self.late, None
+        return late.result()
+
+
+def _fulfil(answer: Future[_Answer], call: Callable[[], _Answer]) -> None:
     """Make a call, and say what comes of it."""
     try:
         answer.set_result(call())

@@ -22,9 +22,11 @@ import uvicorn
 
 from foresail.control.loop import Controller
 from foresail.explain.compiling import CompilerApart
+from foresail.live.cluster_contact import PatientCalls
 from foresail.live.cluster_plugin import ClusterPlugin
 from foresail.live.daemon import Daemon
 from foresail.live.run_clock import RunClock
+from foresail.model.adapter import ClusterAdapter
 from foresail.model.errors import ForesailError
 from foresail.model.short_form import part_of
 from foresail.record.log_text import forget_shared
@@ -103,6 +105,7 @@ class RunningService:
         self._say = say
         self._folder = session.StateFolder(configuration.state.absolute())
         self._next: settings.ServiceConfiguration | None = None
+        self._connecting: PatientCalls[ClusterAdapter] = PatientCalls()
         self._served = session.ServedAccounts(shared_account=configuration.shared_account)
         self._remarks: tuple[str, ...] = ()
         self._last_pass = self._last_tidy = self._last_tidy_of_all = time.monotonic()
@@ -264,6 +267,7 @@ class RunningService:
                 self._feed,
                 self._cycles,
                 self._served,
+                self._connecting,
             )
             self._clock = daemon.clock
             scenario = replace(

@@ -12,14 +12,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from foresail.control.policy import parse_policy
 from foresail.live.accounts import Account, account_of, account_of_uid, own_account
+from foresail.live.cluster_contact import PatientCalls
 from foresail.live.cluster_plugin import ClusterPlugin, RunContext
 from foresail.live.daemon import Daemon
 from foresail.live.run_directory import RunHistory
+from foresail.model.adapter import ClusterAdapter
 from foresail.model.cluster import Cluster, Resources
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.short_form import part_of
@@ -218,10 +221,11 @@ def daemon_of(
     feed: Feed,
     cycles: CycleWatch,
     served: ServedAccounts,
+    connecting: PatientCalls[ClusterAdapter],
 ) -> Daemon:
     """The daemon of a session, as the store's log leaves the run.
 
-    Raises ``ConnectionError`` if the cluster is away.
+    Raises ``ConnectionError`` if the cluster is away, or has not answered yet.
     """
     cluster: ClusterPlugin = part_of("cluster", configuration.cluster).build()
     context = RunContext(
@@ -235,7 +239,8 @@ def daemon_of(
         account_of_job=(lambda job: served.account(job.user)) if served.keeps_apart else None,
     )
     try:
-        adapter = cluster.connect(context)
+        connect = partial(cluster.connect, context)
+        adapter = connecting.made(connect) if cluster.capabilities.is_remote else connect()
         there = adapter.cluster
     except ForesailError:
         raise
