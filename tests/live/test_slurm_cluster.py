@@ -15,7 +15,7 @@ from foresail.live.adapters.slurm.commands import (
     QueueRow,
     nodes_of,
 )
-from foresail.live.adapters.slurm.look import places
+from foresail.live.adapters.slurm.look import places, worth_of
 from foresail.live.adapters.slurm.observing import SlurmAdapter
 from foresail.model.adapter import KnownJob
 from foresail.model.cluster import Placement
@@ -33,6 +33,7 @@ from foresail.model.event import (
     Released,
     Submitted,
 )
+from foresail.model.job import DeadlineValue
 from foresail.service.configuration import ServiceConfiguration, fitted
 from test_slurm_reading import ENDED, JOB, NODE, accounting
 
@@ -268,3 +269,74 @@ def test_lists_of_nodes() -> None:
     assert nodes_of("n[1-3,07],gpu") == ["n1", "n2", "n3", "n07", "gpu"]
     assert nodes_of("r[1-2]n[08-09]") == ["r1n08", "r1n09", "r2n08", "r2n09"]
     assert nodes_of("") == nodes_of("(null)") == []
+
+
+WORTH = LifeRow("7", "PD", "N/A", "N/A", "0", "", "None", "1", "(null)")
+
+
+def test_deadlines_and_worths_by_comment() -> None:
+    """An operator's counts before a user's, whose worth is capped; others say nothing."""
+    words = "foresail deadline=2026-12-01T18:00:00+01:00"
+    assert worth_of(WORTH) is worth_of(WORTH._replace(comment="deadline=1, of foresail")) is None
+    assert worth_of(WORTH._replace(comment=words)) == DeadlineValue(1_796_144_400.0, 1.0)
+    user = WORTH._replace(comment=f"{words} worth=99.5 ")
+    assert worth_of(user) == DeadlineValue(1_796_144_400.0, 10.0)
+    both = user._replace(admin_comment=f"{words} worth=99.5")
+    assert worth_of(both) == DeadlineValue(1_796_144_400.0, 99.5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("deadline=", "deadline=soon", "deadline=2026-13-01T00:00", "worth=3", "", "x" * 100_000),
+        *("deadline=2026-12-01 worth=-1", "deadline=2026-12-01 worth=nan", "deadline=0001-01-01"),
+        *("deadline=2026-12-01 worth=1e9", "deadline=2026-12-01T18:00\nworth=3", "\0\n|"),
+        "deadline=2026-12-01 worth=3 worth=4",
+        "deadline=2026-12-01 worth=" + "9" * 400,
+    ],
+)
+def test_a_comment_that_is_not_understood_is_said(
+    slurm: FakeSlurm, tmp_path: Path, text: str
+) -> None:
+    """The job is as any other, and nothing long or unprintable is said."""
+    slurm.put("7")
+    slurm.lives["7"] = slurm.lives["7"]._replace(comment=f"foresail {text}")
+    made, said = SlurmAdapter(tmp_path / "seen"), list[str]()
+    made.note = said.append
+    (submitted,) = made.resume((), (), 200.0)
+    assert isinstance(submitted, Submitted)
+    assert submitted.job.value is None
+    assert said[0].startswith("the worth of slurm:7 does not count: ")
+    assert said[0].isprintable()
+    assert len(said[0]) < 500
+    assert made.reports(202.0) == []
+    assert len(said) == 1
+
+
+def test_a_deadline_may_be_changed_until_it_runs(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.put("7")
+    made, _ = adapter(tmp_path)
+    words = "foresail deadline=1970-01-01T01:00:00Z"
+    slurm.lives["7"] = slurm.lives["7"]._replace(comment=words)
+    (changed,) = made.reports(203.0)
+    assert isinstance(changed, JobChanged)
+    assert changed.job.value == DeadlineValue(3_600.0, 1.0)
+    slurm.put("7", "R")
+    assert told([*made.reports(209.0)]) == ["Began"]
+    assert made.reports(215.0) == []
+
+
+def test_whole_nodes_are_tasks_where_all_are_alike(slurm: FakeSlurm, tmp_path: Path) -> None:
+    for name, asked in (("7", "cpu=5,mem=500M,node=1"), ("8", "cpu=1,mem=500M,node=2")):
+        slurm.put(name, tres_alloc=asked, OverSubscribe="NO")
+        slurm.lives[name] = slurm.lives[name]._replace(tres_alloc=asked)
+    _, events = adapter(tmp_path)
+    assert told(events) == ["Submitted", "Submitted"]
+    for each in events:
+        assert isinstance(each, Submitted)
+        assert (each.job.tasks, each.job.cpus) == (2, 8.0)
+    slurm.nodes[1] = slurm.nodes[1]._replace(CPUsState="0/8/0/8")
+    _, events = adapter(tmp_path)
+    assert {each.by for each in events if isinstance(each, Held)} == {
+        "the cluster: takes whole nodes"
+    }

@@ -10,7 +10,6 @@ import pytest
 
 from foresail.live.adapters.slurm import deciding, orders
 from foresail.live.adapters.slurm.cluster import SlurmCluster, SlurmParameters
-from foresail.live.adapters.slurm.commands import LifeRow
 from foresail.live.adapters.slurm.deciding import DecidingAdapter, Owned
 from foresail.model.adapter import KnownJob
 from foresail.model.cluster import Placement
@@ -27,6 +26,7 @@ from foresail.model.event import (
     Released,
     Submitted,
 )
+from foresail.model.job import DeadlineValue
 from test_slurm_cluster import FakeSlurm, told
 from test_slurm_reading import ENDED
 
@@ -472,4 +472,51 @@ def test_parameters_say_what_is_decided_on() -> None:
     assert SlurmCluster(SlurmParameters()).capabilities.decides_itself
     with pytest.raises(InputError, match="only with decides"):
         SlurmCluster(SlurmParameters(accounts="lab"))
-    assert LifeRow._fields[-1] == "admin_comment"
+
+
+def test_nodes_that_slurm_would_not_take_are_not_chosen(
+    slurm: OrderedSlurm, tmp_path: Path
+) -> None:
+    """Several nodes are Slurm's to place, unless tasks are so large that each takes one."""
+    asked = {"tres_alloc": "cpu=4,mem=400M,node=2", "cpus_per_task": "1", "NTPerNode": "0"}
+    slurm.put("1", tres_alloc=asked["tres_alloc"])
+    slurm.lives["1"] = slurm.lives["1"]._replace(**asked)
+    slurm.put("2", tres_alloc="cpu=6,mem=600M,node=2")
+    slurm.lives["2"] = slurm.lives["2"]._replace(
+        tres_alloc="cpu=6,mem=600M,node=2", cpus_per_task="3"
+    )
+    slurm.put("3", tres_alloc="cpu=2,mem=200M,node=1")
+    slurm.lives["3"] = slurm.lives["3"]._replace(tres_alloc="cpu=2,mem=200M,node=1", NTPerNode="2")
+    made, events = adapter(tmp_path)
+    held = {each.job_id: each.by for each in events if isinstance(each, Held)}
+    assert held == {
+        "slurm:1": "the cluster: asks for 2 nodes",
+        "slurm:3": "the cluster: asks for 2 tasks on each node",
+    }
+    (stage,) = next(
+        each.job.stages
+        for each in events
+        if isinstance(each, Submitted) and each.job.job_id == "slurm:2"
+    )
+    assert (stage.tasks, stage.request.cpus) == (2, 3.0)
+    assert [slurm.held(name) for name in "123"] == [False, True, False]
+    made.carry_out(Start("slurm:2", ON_BOTH, 1), 210.0)
+    made.reports(211.0)
+    assert "update JobId=2 ReqNodeList=n1,n2" in slurm.orders
+
+
+def test_an_operators_comment_with_a_deadline_is_a_hold_of_ours(
+    slurm: OrderedSlurm, tmp_path: Path
+) -> None:
+    slurm.put("7")
+    slurm.change("7", Reason="JobHeldUser", PriorityLong="0")
+    words = "foresail deadline=2026-12-01T18:00:30 worth=400"
+    slurm.lives["7"] = slurm.lives["7"]._replace(admin_comment=words)
+    made, events = adapter(tmp_path)
+    (submitted,) = events
+    assert isinstance(submitted, Submitted)
+    value = submitted.job.value
+    assert isinstance(value, DeadlineValue)
+    assert value.value == 400.0
+    start(made, 203.0)
+    assert slurm.orders[-1] == "release 7"

@@ -115,3 +115,36 @@ def test_jobs_of_slurm_are_started_from_here(
     called = {line.split()[0] for line in (tmp_path / "called").read_text().splitlines()}
     assert called == {"squeue", "sinfo", "sacct", "scontrol", "scancel"}
     assert sorted(runs.read_text().split()) == sorted([first, wide, wide, last, blocking, waits])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slurm", ["slurm-newer"], indirect=True)
+def test_shapes_and_deadlines_of_a_newer_slurm(
+    slurm: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On 24.11 without accounting: whole nodes, deadlines by comment, what is left to Slurm."""
+    monkeypatch.setenv("PATH", slurm["PATH"])
+    due = "foresail deadline=2099-01-01T00:00 worth=1000"
+
+    def job(seconds: float, *words: str) -> str:
+        return submit(slurm, "-t", "5", *words, "--wrap", f"sleep {seconds}")
+
+    with live_service(tmp_path, SETTINGS) as service:
+        first = job(12, "-n", "8")
+        until(service, **{f"_{first}": "running"})
+        whole, due_job = job(1, "-N", "2", "--exclusive"), job(1, "-n", "3", "--comment", due)
+        wide, bad = job(1, "-n", "2", "-c", "2"), job(1, "-n", "1", "--comment", "foresail soon")
+        spread = job(1, "-N", "2", "-n", "2")
+        left = "left to the cluster: asks for 2 nodes"
+        with service.client() as client:
+            await_that(lambda: left in client.get(f"/v1/jobs/{spread}").text)
+            for each in (whole, due_job, wide, bad):
+                await_that(lambda name=each: stands(slurm, name)[1:] == ("JobHeldAdmin", "0"))
+            rows = {each: client.get(f"/v1/jobs/{each}").json() for each in (whole, due_job, bad)}
+            assert rows[whole]["cpus"] == 8
+            assert rows[due_job]["deadline_seconds"] > 4e9
+            assert rows[bad]["deadline_seconds"] is None
+        names = (first, whole, due_job, wide, bad, spread)
+        until(service, **dict.fromkeys([f"_{each}" for each in names], "completed"))
+    released = subprocess.run([*FORESAIL, "release-all", tmp_path / "state"], capture_output=True)
+    assert released.stdout.decode() == "let go of 0 jobs\n"

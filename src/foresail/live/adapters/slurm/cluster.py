@@ -49,7 +49,7 @@ class SlurmCluster:
         seen = run.attempts / "slurm-seen"
         decides = bool(self._owned.partitions)
         adapter = DecidingAdapter(seen, self._owned) if decides else SlurmAdapter(seen)
-        adapter.keep_estimates = run.keep_estimates
+        adapter.keep_estimates, adapter.note = run.keep_estimates, run.note
         return adapter
 
     def trial(self, folder: Path) -> ClusterTrial:  # noqa: ARG002

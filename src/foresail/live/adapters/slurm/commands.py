@@ -75,6 +75,10 @@ class LifeRow(NamedTuple):
     Reason: str
     PriorityLong: str
     admin_comment: str
+    comment: str = ""
+    cpus_per_task: str = ""
+    tres_alloc: str = ""
+    NTPerNode: str = ""
 
 
 class NodeRow(NamedTuple):
@@ -126,7 +130,8 @@ def read_queue() -> list[QueueRow]:
 def read_lives() -> list[LifeRow]:
     """Return all that wait, run, or ended not long ago; raises as ``output``."""
     mark, names = f"x{secrets.token_hex(8)}", LifeRow._fields
-    asked = ",".join(f"{name}:0{mark}" for name in names)
+    called = [name.replace("_", "-").replace("admin-", "admin_") for name in names]
+    asked = ",".join(f"{name}:0{mark}" for name in called)
     said = output(["squeue", "-a", "-h", "-r", "-t", "all", "-O", asked])
     return [*map(LifeRow._make, framed(said, mark, len(names)))]
 
@@ -202,6 +207,12 @@ def resources_of(tres: str) -> tuple[Resources, tuple[str, ...]]:
         amounts[name] = float(known[1]) * unit
     others = tuple(name for name in amounts if name not in _COUNTED)
     return Resources(amounts.get("cpu", 0.0), amounts.get("mem", 0.0)), others
+
+
+def nodes_asked(life: LifeRow) -> int:
+    """Return how many nodes a job takes at least; 1 where it does not say."""
+    found = re.search(r"(?:^|,)node=(\d{1,9})(?:,|$)", life.tres_alloc)
+    return int(found[1]) if found else 1
 
 
 def number(text: str) -> float:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from foresail.live.adapters.slurm import orders
-from foresail.live.adapters.slurm.commands import LifeRow, QueueRow
+from foresail.live.adapters.slurm.commands import LifeRow, QueueRow, nodes_asked
 from foresail.live.adapters.slurm.look import Look
 from foresail.live.adapters.slurm.observing import PREFIX, WAITS, SlurmAdapter, Told
 from foresail.model import event as news
@@ -197,6 +197,12 @@ class DecidingAdapter(SlurmAdapter):
             return why
         if job_id in look.state.jobs and not self._owned.has(look.state.jobs[job_id]):
             return "is of a partition or an account that is not decided on here"
+        (stage,), nodes = look.state.jobs[job_id].stages, nodes_asked(life)
+        is_spread = stage.tasks == nodes and stage.request.cpus > look.widest_cpus / 2.0
+        if life.NTPerNode.isdecimal() and int(life.NTPerNode) and not is_spread:
+            return f"asks for {life.NTPerNode} tasks on each node"
+        if nodes > 1 and not is_spread:
+            return f"asks for {nodes} nodes"
         if orders.was_let_go(life):
             return "was let go, and is Slurm's to start"
         return ""
@@ -271,4 +277,5 @@ class DecidingAdapter(SlurmAdapter):
 def _restarts_when_held(life: LifeRow) -> int:
     """Return how often a job had been requeued when it was held here; now, if it was not."""
     _, _, text = life.admin_comment.partition(":")
-    return int(text if text.isdecimal() else life.RestartCnt)
+    is_known = orders.names_nodes(life) and text.isdecimal()
+    return int(text if is_known else life.RestartCnt)

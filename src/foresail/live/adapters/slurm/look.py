@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from typing import Final, TypeAlias
 
@@ -12,12 +16,14 @@ from foresail.live.adapters.slurm.commands import (
     LifeRow,
     NodeRow,
     QueueRow,
+    nodes_asked,
     read_accounting,
     read_lives,
     read_nodes,
     read_queue,
 )
 from foresail.live.adapters.slurm.state import (
+    WHOLE_NODES,
     SlurmState,
     accounts_of,
     history_of,
@@ -27,7 +33,7 @@ from foresail.live.adapters.slurm.state import (
 )
 from foresail.model.cluster import Cluster, Node, Partition, Placement, Resources
 from foresail.model.errors import InputError
-from foresail.model.job import Job, StartConditions
+from foresail.model.job import DeadlineValue, Job, Stage, StartConditions
 from foresail.model.words import PLACE_IN_QUEUE
 from foresail.record.job_life import EndedAttempt
 
@@ -37,6 +43,10 @@ _LATE_SECONDS: Final = 60.0
 ReadAs: TypeAlias = Callable[[QueueRow, LifeRow | None], QueueRow]
 """Reading of a row of the queue, by where that job stands."""
 
+_MOST_WORTH: Final = 10.0
+_WORTH: Final = re.compile(
+    r"foresail +deadline=(\S{1,40})(?: +worth=(\d{1,9}(?:\.\d{1,9})?))? *", re.ASCII
+)
 _NARROWEST: Final = 1e-6
 """Places nearer to each other are given anew, to all."""
 
@@ -65,12 +75,17 @@ class Look:
             state = state_of([read_as(row, lives.get(row.JobArrayID)) for row in queue], nodes, now)
         except InputError as error:
             raise ConnectionError(str(error)) from error
-        return cls(now, since_seconds, state, lives, nodes)
+        return cls(now, since_seconds, _with_wishes(state, lives, nodes), lives, nodes)
 
     @cached_property
     def accounts(self) -> Mapping[str, str]:
         """Account of nodes by partition."""
         return accounts_of(self.nodes)
+
+    @cached_property
+    def widest_cpus(self) -> float:
+        """Cpus of the largest node."""
+        return max((size_of(row).cpus for row in self.nodes), default=0.0)
 
     @cached_property
     def past(self) -> Mapping[str, Sequence[EndedAttempt]]:
@@ -132,6 +147,54 @@ class Look:
                 later = StartConditions(begin_seconds=job.submit_seconds)
                 jobs[job_id] = replace(job, submit_seconds=self.now, conditions=later)
         return jobs
+
+
+def worth_of(life: LifeRow) -> DeadlineValue | None:
+    """Return until when a job is worth what by its comments; None where these do not say.
+
+    A user's counts for no more than 10. Raises ``InputError`` if it is not understood.
+    """
+    for text, most in ((life.admin_comment, math.inf), (life.comment, _MOST_WORTH)):
+        if not text.startswith("foresail "):
+            continue
+        found = _WORTH.fullmatch(text)
+        with suppress(ValueError, OverflowError):
+            if found is not None:
+                due = datetime.fromisoformat(found[1]).timestamp()
+                return DeadlineValue(due, min(float(found[2] or 1.0), most))
+        form = "foresail deadline=2026-12-01T18:00 worth=3"
+        raise InputError("is not understood", field="comment", value=text[:80], expected=form)
+    return None
+
+
+def _with_wishes(
+    state: SlurmState, lives: Mapping[str, LifeRow], nodes: Sequence[NodeRow]
+) -> SlurmState:
+    """Return the state with jobs that wait as their comments and shapes have them.
+
+    Tasks of several cpus stay together; whole nodes, where all of a partition are alike, are tasks.
+    """
+    sizes: dict[str | None, set[Resources]] = {}
+    for row in nodes:
+        sizes.setdefault(row.PartitionName, set()).add(size_of(row))
+    jobs, aside = {**state.jobs}, {**state.aside}
+    for job_id in state.estimates.keys() & lives.keys():
+        job, life, value = jobs[job_id], lives[job_id], None
+        with suppress(InputError):  # which is said when the job comes
+            value = worth_of(life)
+        (stage,), alike = job.stages, sizes.get(job.partition, ())
+        each = max(1, int(life.cpus_per_task)) if life.cpus_per_task.isdecimal() else 1
+        if aside.get(job_id) == WHOLE_NODES and len(alike) == 1:
+            (whole,) = alike
+            count = math.ceil(stage.tasks / each / max(1.0, whole.cpus // each))
+            held = math.ceil(stage.total.memory_bytes / max(1.0, whole.memory_bytes))
+            stage = Stage(max(nodes_asked(life), count, held), whole)
+            del aside[job_id]
+        elif each > 1 and stage.tasks % each == 0:
+            stage = Stage(stage.tasks // each, stage.request * each)
+        if value is not None or stage is not job.stages[0]:
+            jobs[job_id] = replace(job, stages=(stage,), value=value)
+    return replace(state, jobs=jobs, aside=aside)
 
 
 def place_of(job: Job) -> float | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from foresail.live.adapters.slurm.commands import LifeRow, moment, nodes_of, read_accounting
-from foresail.live.adapters.slurm.look import Look
+from foresail.live.adapters.slurm.look import Look, worth_of
 from foresail.live.adapters.slurm.state import history_of
 from foresail.model import event as news
 from foresail.model.adapter import Capabilities, KnownJob, Wish
@@ -102,6 +102,7 @@ class SlurmAdapter:
         self._out: dict[str, bool] = {}
         """Nodes that were reported as out of use, and whether as down."""
         self.keep_estimates: Callable[[Mapping[str, float]], None] = lambda _: None
+        self.note: Callable[[str], None] = lambda _: None
 
     def history(self) -> Sequence[news.HistoryOutcome]:
         """Return what accounting has of the last two weeks; nothing without accounting."""
@@ -202,6 +203,10 @@ class SlurmAdapter:
             named = replace(job, job_id=PREFIX + job_id)
             told = self._told[job_id] = Told(named)
             yield news.Submitted(look.now, named)
+            try:
+                worth_of(life) if life is not None else None
+            except InputError as error:
+                self.note(f"the worth of {named.job_id} does not count: {error}")
         assert told is not None
         if job is not None and job_id in look.state.jobs:
             yield from _changed(look, told, replace(job, job_id=told.job.job_id))
@@ -306,7 +311,9 @@ class SlurmAdapter:
 def _changed(look: Look, told: Told, job: Job) -> Iterator[news.JobChanged]:
     """Yield that a job is another now, if it is."""
     before, runs = told.job, told.runs
-    kept = ("submit_seconds", "user", "conditions", *(("stages", "partition") * runs))
+    waits = before.job_id.removeprefix(PREFIX) in look.state.estimates  # else less is known of it
+    kept = ["submit_seconds", "user", "conditions", *(("stages", "partition") * runs)]
+    kept += ["value"] * (not waits) + ["stages"] * (not waits and job.cpus == before.cpus)
     job = replace(job, **{name: getattr(before, name) for name in kept})
     if not job.attributes:
         job = replace(job, attributes=before.attributes)

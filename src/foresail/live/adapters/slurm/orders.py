@@ -156,7 +156,7 @@ def is_held(life: LifeRow) -> bool:
 
 def is_held_here(life: LifeRow) -> bool:
     """Return whether a job is held, and that by no one else."""
-    return is_held(life) and (life.admin_comment == _MARK or _is_marked(life))
+    return is_held(life) and (life.admin_comment.split(" ")[0] == _MARK or _is_marked(life))
 
 
 def was_let_go(life: LifeRow) -> bool:

@@ -43,6 +43,7 @@ _PLAIN: Final = frozenset({"None", "Priority", "Resources", "BeginTime", "Cleani
 _KEPT_BACK: Final = re.compile("JobH.*|Dependency.*|Partition.+|Invalid.*|Bad.*|.*NotAllowed")
 """Reasons of jobs that start soon, and of those that start at no time that follows from a queue."""
 
+WHOLE_NODES: Final = "takes whole nodes"
 _WISHES: Final = ("Feature", "Licenses", "Reservation", "ReqNodes", "excluded", "Dependency")
 ENDED: Final = {
     **dict.fromkeys(("FAILED", "OUT_OF_MEMORY", "DEADLINE", "BOOT_FAIL"), EndedBecause.FAILED),
@@ -102,7 +103,7 @@ def state_of(queue: Sequence[QueueRow], nodes: Sequence[NodeRow], now: float) ->
             if why := _why_aside(row, partition, accounts, sizes):
                 aside[job_id] = why
             elif partition in exclusive or row.OverSubscribe == "NO":
-                aside[job_id] = "takes whole nodes"
+                aside[job_id] = WHOLE_NODES
         if partition is None or (waits and _KEPT_BACK.fullmatch(row.Reason)):
             continue
         account = accounts[partition]
