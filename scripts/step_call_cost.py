@@ -11,9 +11,13 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
-from foresail.kernels.calling import call_correction_step, step_address
 from foresail.kernels.compile import bare_step
-from foresail.kernels.signatures import CORRECTION_STEP, CorrectionInputs
+from foresail.kernels.steps import (
+    CORRECTION_STEP,
+    CorrectionInputs,
+    call_correction_step,
+    step_address,
+)
 
 CALLS = 50_000_000
 NOTHING = np.zeros(1)

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 from foresail.kernels.borrowed import Places
-from foresail.kernels.calling import fill_belief, step_address, take_predictor_step
+from foresail.kernels.steps import fill_belief, step_address, take_predictor_step
 
 
 @cache

@@ -9,7 +9,7 @@ import numpy as np
 
 from foresail.control.policy import PlugIn, Policy, parse_policy
 from foresail.distributions.basic import Point
-from foresail.kernels.signatures import PredictorState, PredictorSteps
+from foresail.kernels.steps import PredictorState, PredictorSteps
 from foresail.model.protocols import Predictor
 from foresail.model.registry import Entry
 from foresail.predictors import clairvoyant

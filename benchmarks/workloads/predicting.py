@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from benchmarks.measuring import Measurement, benchmark
 from foresail.evaluation._loop import nanoseconds
-from foresail.kernels.calling import call_predictor_step, step_address
 from foresail.kernels.columns import (
     CPUS,
     EXECUTABLE,
@@ -26,7 +25,7 @@ from foresail.kernels.columns import (
     USER,
 )
 from foresail.kernels.compile import bare_kernel
-from foresail.kernels.signatures import PredictorInputs
+from foresail.kernels.steps import PredictorInputs, call_predictor_step, step_address
 from foresail.model.registry import find
 
 _JOBS: Final = 100_000

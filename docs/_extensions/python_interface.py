@@ -49,7 +49,7 @@ PAGES: Final[Mapping[str, Page]] = {
             "model.registry",
             "model.short_form",
             "live.cluster_plugin",
-            "kernels.signatures",
+            "kernels.steps",
             "checks.rules",
             "checks.schedulers",
             "checks.predictors",

@@ -193,7 +193,7 @@ COMPILED_PLUGIN = '''
 from foresail.kernels.compile import bare_step
 from foresail.kernels.columns import REQUESTED
 from foresail.predictors.kernels.request import ignore
-from foresail.kernels.signatures import PREDICTOR_STEP, PredictorSteps
+from foresail.kernels.steps import PREDICTOR_STEP, PredictorSteps
 from foresail.distributions.kernels.summary import summarise_point
 from foresail.model.registry import NoParameters, register
 from foresail.predictors.stepped import Layout, SteppedPredictor

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from foresail.distributions.basic import Point
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.summary import summarise
-from foresail.kernels.calling import corrected_estimate, step_address
-from foresail.kernels.signatures import CompiledCorrection
+from foresail.kernels.steps import CompiledCorrection, corrected_estimate, step_address
 from foresail.model.job import Job
 from foresail.model.protocols import Correction
 from foresail.model.registry import entries, find

@@ -9,7 +9,7 @@ import pytest
 
 from foresail.distributions.basic import Point
 from foresail.evaluation.replaying import evaluate
-from foresail.kernels.signatures import PredictorState, PredictorSteps
+from foresail.kernels.steps import PredictorState, PredictorSteps
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.predictors.recent import Recent, RecentParameters
 from made_evaluations import Objects, as_part, made_workload, random_jobs

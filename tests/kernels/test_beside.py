@@ -13,7 +13,7 @@ import sys
 from numba.core import event
 from foresail.control.policy import parse_policy
 from foresail.kernels.beside import compiling_beside
-from foresail.kernels.calling import step_address
+from foresail.kernels.steps import step_address
 from foresail.simulator.replay import steps_of
 
 class Names(event.Listener):

@@ -24,7 +24,7 @@ from foresail.kernels.columns import (
     SUMMARY_COLUMNS,
     USER,
 )
-from foresail.kernels.signatures import TellsExpert
+from foresail.kernels.steps import TellsExpert
 from foresail.model.cluster import Resources
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.event import Outcome

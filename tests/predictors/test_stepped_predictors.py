@@ -8,7 +8,7 @@ import pytest
 from compiled import take
 from foresail.distributions.summary import summarise
 from foresail.kernels.columns import REQUESTED, SUMMARY_COLUMNS
-from foresail.kernels.signatures import CompiledPredictor
+from foresail.kernels.steps import CompiledPredictor
 from foresail.model.errors import InputError
 from foresail.model.event import EndedBecause, Outcome
 from foresail.model.job import Job

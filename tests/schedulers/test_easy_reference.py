@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from foresail.distributions.basic import Point
-from foresail.kernels.signatures import Shares
+from foresail.kernels.steps import Shares
 from foresail.model.cluster import Cluster
 from foresail.model.job import Job
 from foresail.model.view import PendingJob

@@ -13,7 +13,7 @@ from foresail.model.cluster import Cluster
 
 IN_ANOTHER_PROCESS = """
 import pickle, sys
-from foresail.kernels.calling import step_address
+from foresail.kernels.steps import step_address
 scheduler, correction = pickle.load(sys.stdin.buffer)
 assert step_address(scheduler.compiled().one_pass) > 0.0
 assert step_address(correction.compiled()[0]) > 0.0

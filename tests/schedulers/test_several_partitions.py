@@ -12,7 +12,7 @@ from foresail.checks.rules import tiny_pending, tiny_running, tiny_view
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point
-from foresail.kernels.signatures import Shares
+from foresail.kernels.steps import Shares
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import ReasonCode, Start
 from foresail.model.errors import InputError

@@ -18,10 +18,14 @@ from typing import Final, Literal
 import numpy as np
 
 from foresail.distributions.summary import summarise
-from foresail.kernels.calling import corrected_estimate, step_address
 from foresail.kernels.columns import Q10, QUANTILE_LEVELS
 from foresail.kernels.compile import Step, bare_step, part
-from foresail.kernels.signatures import CORRECTION_STEP, CorrectionInputs
+from foresail.kernels.steps import (
+    CORRECTION_STEP,
+    CorrectionInputs,
+    corrected_estimate,
+    step_address,
+)
 from foresail.model.distribution import Distribution, Floats
 from foresail.model.errors import require_at_least
 from foresail.model.job import Job

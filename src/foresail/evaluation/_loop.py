@@ -11,10 +11,15 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from foresail.kernels.calling import call_belief_step, call_predictor_step, step_address
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, PREDICTED
 from foresail.kernels.compile import bare_kernel, part, unlocked_kernel
-from foresail.kernels.signatures import PredictorInputs, PredictorSteps
+from foresail.kernels.steps import (
+    PredictorInputs,
+    PredictorSteps,
+    call_belief_step,
+    call_predictor_step,
+    step_address,
+)
 from foresail.model.distribution import Floats, Integers
 from foresail.predictors.kernels.members import point_belief
 from foresail.predictors.training import END, SUBMISSION, EventOrder

@@ -14,7 +14,7 @@ from foresail.distributions.summary import belief_row
 from foresail.evaluation import _loop
 from foresail.evaluation._loop import nanoseconds_to_read
 from foresail.kernels.columns import BELIEF_COLUMNS, SUMMARY_COLUMNS
-from foresail.kernels.signatures import CompiledPredictor, PredictorState, TellsExpert
+from foresail.kernels.steps import CompiledPredictor, PredictorState, TellsExpert
 from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.event import Outcome

@@ -16,7 +16,7 @@ import numpy as np
 from foresail.control.loop import Controller
 from foresail.explain.job_columns import NO_JOBS, JobColumns, columns_of
 from foresail.explain.kernels.forward import ANYWHERE
-from foresail.kernels.signatures import CompiledCorrection, CompiledScheduler
+from foresail.kernels.steps import CompiledCorrection, CompiledScheduler
 from foresail.model.cluster import Cluster, NamedPartitions, Resources
 from foresail.model.containers import replaced
 from foresail.model.distribution import Floats, Integers

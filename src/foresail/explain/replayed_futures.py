@@ -11,9 +11,8 @@ from foresail.explain.arrivals import DrawnArrivals
 from foresail.explain.job_columns import JobColumns, columns_of
 from foresail.explain.kernels.replayed import ToCome, enter_queue, fill_replayed
 from foresail.explain.outlook import Outlook, QueueRule
-from foresail.kernels.calling import step_address
 from foresail.kernels.columns import SPEC_COLUMNS, SUBMIT, nearest_grain, whole_grain, whole_grains
-from foresail.kernels.signatures import PredictorState
+from foresail.kernels.steps import PredictorState, step_address
 from foresail.kernels.waiting_jobs import DUE, LATEST, PLANNED, RESERVATION, SUBMITTED
 from foresail.model.distribution import Floats, Integers
 from foresail.model.job import Job

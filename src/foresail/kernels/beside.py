@@ -19,8 +19,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from numba.core import event
 
-from foresail.kernels.calling import step_address
 from foresail.kernels.compile import Step
+from foresail.kernels.steps import step_address
 
 _PACKAGE: Final = "foresail."
 _COMPILING: Final = "numba:compile"

@@ -142,11 +142,11 @@ def merged_part(function: Function) -> Function:
 
 
 class Step:
-    """A part that is called by its address (``foresail.kernels.calling``).
+    """A part that is called by its address (``foresail.kernels.steps``).
 
     Nothing is compiled before its address is asked for: a policy compiles its own steps and no
     others. Pickled by name, for machine code is one process's. ``signature`` is one of
-    ``foresail.kernels.signatures``.
+    ``foresail.kernels.steps``.
     """
 
     def __init__(self, dispatcher: Any, signature: Any) -> None:

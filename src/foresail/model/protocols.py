@@ -101,7 +101,7 @@ class Predictor:
 
     @property
     def is_compiled(self) -> bool:
-        """Return whether it has steps for the compiled replay (``foresail.kernels.signatures``)."""
+        """Return whether it has steps for the compiled replay (``foresail.kernels.steps``)."""
         return hasattr(self, "compiled")
 
 
@@ -278,7 +278,7 @@ class Scheduler:
 
     @property
     def is_compiled(self) -> bool:
-        """Return whether it has a pass for the compiled replay (``kernels.signatures``)."""
+        """Return whether it has a pass for the compiled replay (``kernels.steps``)."""
         return hasattr(self, "compiled")
 
 

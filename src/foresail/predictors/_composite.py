@@ -13,10 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from foresail.distributions.quantiles import Quantiles
-from foresail.kernels.calling import fill_belief, step_address
 from foresail.kernels.columns import BELIEF_LEVELS, SPEC_COLUMNS
 from foresail.kernels.compile import Step
-from foresail.kernels.signatures import PredictorState, PredictorSteps
+from foresail.kernels.steps import PredictorState, PredictorSteps, fill_belief, step_address
 from foresail.model.distribution import Distribution, Floats
 from foresail.model.errors import InputError
 from foresail.model.short_form import part_of

@@ -9,10 +9,15 @@ from typing import Any, Final
 import numpy as np
 
 from foresail.kernels.borrowed import block, room
-from foresail.kernels.calling import call_belief_step, call_predictor_step
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, QUEUE, REQUESTED
 from foresail.kernels.compile import bare_step, part
-from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs, PredictorSteps
+from foresail.kernels.steps import (
+    PREDICTOR_STEP,
+    PredictorInputs,
+    PredictorSteps,
+    call_belief_step,
+    call_predictor_step,
+)
 from foresail.model.distribution import Floats
 from foresail.model.registry import register
 from foresail.predictors._composite import CompositePredictor, Own, member

@@ -8,7 +8,7 @@ import numpy as np
 
 from foresail.distributions.basic import Point
 from foresail.distributions.kernels.summary import summarise_point
-from foresail.kernels import signatures
+from foresail.kernels import steps
 from foresail.kernels.compile import bare_step
 from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
@@ -19,8 +19,8 @@ from foresail.model.registry import NoParameters, register
 from foresail.predictors.kernels.request import ignore
 
 
-@bare_step(signatures.PREDICTOR_STEP)
-def predict(inputs: signatures.PredictorInputs) -> None:
+@bare_step(steps.PREDICTOR_STEP)
+def predict(inputs: steps.PredictorInputs) -> None:
     """Predict the content of the job's row: its real runtime."""
     summarise_point(inputs.jobs[inputs.slot, 0], inputs.summaries[inputs.slot])
 
@@ -57,7 +57,7 @@ class Clairvoyant(Predictor):
         self,
         specs: Floats,
         features: tuple[str, ...] = (),  # noqa: ARG002 - knows better
-    ) -> tuple[signatures.PredictorSteps, signatures.PredictorState]:
+    ) -> tuple[steps.PredictorSteps, steps.PredictorState]:
         """Steps and state for a compiled replay of the revealed jobs, in the order revealed.
 
         Raises ``InputError`` if the revealed runtimes are not one per row of ``specs``.
@@ -69,5 +69,5 @@ class Clairvoyant(Predictor):
                 expected=f"{len(specs)} runtimes",
             )
         runtimes = np.fromiter(self._truth.values(), dtype=np.float64, count=len(specs))
-        state = signatures.PredictorState(np.zeros(1), np.zeros((1, 1)), runtimes.reshape(-1, 1))
-        return signatures.PredictorSteps(predict, ignore, ignore), state
+        state = steps.PredictorState(np.zeros(1), np.zeros((1, 1)), runtimes.reshape(-1, 1))
+        return steps.PredictorSteps(predict, ignore, ignore), state

@@ -9,10 +9,15 @@ from typing import Final
 import numpy as np
 
 from foresail.kernels.borrowed import block, room
-from foresail.kernels.calling import call_belief_step, call_predictor_step
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, REQUESTED
 from foresail.kernels.compile import bare_step, part
-from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs, PredictorSteps
+from foresail.kernels.steps import (
+    PREDICTOR_STEP,
+    PredictorInputs,
+    PredictorSteps,
+    call_belief_step,
+    call_predictor_step,
+)
 from foresail.model.distribution import Floats
 from foresail.model.errors import require, require_positive
 from foresail.model.registry import register

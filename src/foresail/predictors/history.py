@@ -16,7 +16,7 @@ import numpy as np
 from foresail.distributions.histogram import Histogram
 from foresail.distributions.kernels.streaming_histogram import histogram_columns
 from foresail.kernels.columns import SPEC_COLUMNS
-from foresail.kernels.signatures import PredictorState, PredictorSteps
+from foresail.kernels.steps import PredictorState, PredictorSteps
 from foresail.model.distribution import Distribution, Floats
 from foresail.model.errors import UnknownNameError, require, require_at_least
 from foresail.model.job import Job

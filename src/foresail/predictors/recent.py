@@ -11,7 +11,7 @@ import numpy as np
 from foresail.distributions.kernels.summary import summarise_point
 from foresail.kernels.columns import REQUESTED
 from foresail.kernels.compile import bare_step
-from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs, PredictorSteps
+from foresail.kernels.steps import PREDICTOR_STEP, PredictorInputs, PredictorSteps
 from foresail.model.errors import require_at_least
 from foresail.model.registry import register
 from foresail.predictors.kernels.request import ignore, limit_or_stand_in, user_row

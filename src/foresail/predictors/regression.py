@@ -17,7 +17,7 @@ from foresail.distributions.kernels.summary import summarise_piecewise, summaris
 from foresail.distributions.quantiles import Quantiles
 from foresail.kernels.columns import CPUS, QUANTILE_LEVELS, REQUESTED
 from foresail.kernels.compile import bare_step, part
-from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs, PredictorSteps
+from foresail.kernels.steps import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs, PredictorSteps
 from foresail.kernels.waiting_jobs import sort_ascending
 from foresail.model.distribution import Distribution, Floats
 from foresail.model.errors import require

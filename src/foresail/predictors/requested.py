@@ -11,7 +11,7 @@ from foresail.distributions.basic import Point
 from foresail.distributions.kernels.summary import summarise_point
 from foresail.kernels.columns import REQUESTED, USER
 from foresail.kernels.compile import bare_step
-from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs, PredictorSteps
+from foresail.kernels.steps import PREDICTOR_STEP, PredictorInputs, PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.event import Outcome
 from foresail.model.job import Job

@@ -15,7 +15,7 @@ from foresail.distributions.kernels.log_normal import fill_log_normal_belief, su
 from foresail.distributions.log_normal import LogNormal
 from foresail.kernels import columns
 from foresail.kernels.compile import bare_kernel, bare_step, part
-from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs, PredictorSteps
+from foresail.kernels.steps import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs, PredictorSteps
 from foresail.model.distribution import Distribution, Floats
 from foresail.model.errors import require
 from foresail.model.registry import register

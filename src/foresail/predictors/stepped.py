@@ -36,10 +36,9 @@ import numpy as np
 
 from foresail.distributions.basic import Point
 from foresail.kernels.borrowed import Places
-from foresail.kernels.calling import step_address, take_predictor_step
 from foresail.kernels.columns import CODED, PREDICTED, SPEC_COLUMNS, SUBMIT, SUMMARY_COLUMNS, USER
 from foresail.kernels.compile import Step
-from foresail.kernels.signatures import PredictorState, PredictorSteps
+from foresail.kernels.steps import PredictorState, PredictorSteps, step_address, take_predictor_step
 from foresail.model.distribution import Distribution, Floats, Integers
 from foresail.model.event import REQUEUED, EndedBecause, Outcome
 from foresail.model.job import Job

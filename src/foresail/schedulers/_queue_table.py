@@ -20,7 +20,7 @@ from foresail.distributions.basic import Point
 from foresail.distributions.summary import summarise
 from foresail.kernels import columns, waiting_jobs
 from foresail.kernels.borrowed import Places
-from foresail.kernels.signatures import CompiledScheduler
+from foresail.kernels.steps import CompiledScheduler
 from foresail.model.cluster import Partition
 from foresail.model.containers import Followed, quickly_made
 from foresail.model.decision import Placement

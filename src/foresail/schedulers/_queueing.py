@@ -21,7 +21,7 @@ import numpy as np
 from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT
 from foresail.kernels.compile import Step
 from foresail.kernels.expression import STACK_DEPTH, summary_column, value_of
-from foresail.kernels.signatures import CompiledScheduler, Shares
+from foresail.kernels.steps import CompiledScheduler, Shares
 from foresail.model.cluster import Cluster
 from foresail.model.containers import FloatColumn, LateTuple, quickly_made
 from foresail.model.decision import (

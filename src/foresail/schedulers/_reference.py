@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from foresail.kernels.columns import whole_grain
-from foresail.kernels.signatures import Shares
+from foresail.kernels.steps import Shares
 from foresail.kernels.waiting_jobs import HOLDER
 from foresail.model.cluster import Cluster, NamedPartitions, Partition
 from foresail.model.job import Job

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Final
 
-from foresail.kernels.signatures import CompiledScheduler
+from foresail.kernels.steps import CompiledScheduler
 from foresail.model.cluster import Cluster, NamedPartitions, Partition, Resources
 from foresail.model.containers import replaced
 from foresail.model.decision import Placement

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from foresail.kernels.signatures import Shares
+from foresail.kernels.steps import Shares
 from foresail.model.cluster import Cluster
 from foresail.model.errors import require, require_at_least
 from foresail.model.registry import NoParameters, register

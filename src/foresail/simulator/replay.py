@@ -13,10 +13,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.control.policy import Policy, is_compiled
-from foresail.kernels.calling import step_address
 from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT, whole_grains
 from foresail.kernels.compile import Step
-from foresail.kernels.signatures import CompiledCorrection, CompiledPredictor
+from foresail.kernels.steps import CompiledCorrection, CompiledPredictor, step_address
 from foresail.model.errors import InputError
 from foresail.model.event import STANDARD, Conventions, EndedBecause
 from foresail.model.protocols import Progress, ProgressCallback

@@ -9,13 +9,13 @@ from typing import Final, cast
 import numpy as np
 import polars as pl
 
-from foresail.kernels.calling import step_address
 from foresail.kernels.columns import CPUS, SUBMIT, SUMMARY_COLUMNS, TASKS
-from foresail.kernels.signatures import (
+from foresail.kernels.steps import (
     CompiledPredictor,
     PredictorInputs,
     PredictorState,
     PredictorSteps,
+    step_address,
 )
 from foresail.model.distribution import Floats
 from foresail.model.errors import InputError

@@ -12,9 +12,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.control.policy import Policy
-from foresail.kernels.calling import step_address
 from foresail.kernels.compile import Step
 from foresail.kernels.heaps import HEAP_COLUMNS
+from foresail.kernels.steps import step_address
 from foresail.model.event import EndedBecause
 from foresail.model.protocols import ProgressCallback
 from foresail.schedulers.kernels import task_jobs

@@ -7,7 +7,7 @@ import pytest
 
 from compiled import take
 from foresail.kernels.compile import bare_step
-from foresail.kernels.signatures import PREDICTOR_STEP
+from foresail.kernels.steps import PREDICTOR_STEP
 from foresail.predictors.kernels import history
 from foresail.predictors.kernels.history import leave, record, started, write_features
 from random_history import END, START, SUBMIT, random_history

@@ -25,7 +25,7 @@ from foresail.distributions.kernels.summary import summarise_point
 from foresail.kernels.borrowed import room
 from foresail.kernels.columns import REQUESTED
 from foresail.kernels.compile import Floats, bare_kernel, bare_step, part
-from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs
+from foresail.kernels.steps import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs
 from foresail.predictors.kernels import experience, history_table
 from foresail.predictors.kernels.members import fill_point_belief
 from foresail.predictors.kernels.request import DAY_SECONDS

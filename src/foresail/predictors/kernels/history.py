@@ -11,7 +11,7 @@ from typing import Final
 
 from foresail.kernels.columns import CPUS, REQUESTED
 from foresail.kernels.compile import Floats, bare_step, part
-from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs
+from foresail.kernels.steps import PREDICTOR_STEP, PredictorInputs
 from foresail.predictors.kernels.request import DAY_SECONDS, limit_or_stand_in, user_row
 
 FEATURES: Final = 20

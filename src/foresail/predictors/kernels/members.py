@@ -13,10 +13,9 @@ from typing import Final
 
 from foresail.distributions.kernels.summary import piecewise_quantile, summarise_piecewise
 from foresail.kernels.borrowed import block, room
-from foresail.kernels.calling import call_predictor_step
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, PREDICTED
 from foresail.kernels.compile import Floats, bare_step, part
-from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs
+from foresail.kernels.steps import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs, call_predictor_step
 from foresail.kernels.waiting_jobs import sort_ascending
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from foresail.kernels.columns import USER
 from foresail.kernels.compile import Floats, bare_step, part
-from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs
+from foresail.kernels.steps import PREDICTOR_STEP, PredictorInputs
 
 DAY_SECONDS: Final = 86_400.0
 

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from foresail.kernels.compile import bare_step, merged_part, part, step
-from foresail.kernels.signatures import PASS_STEP, PassInputs
+from foresail.kernels.steps import PASS_STEP, PassInputs
 from foresail.kernels.waiting_jobs import (
     DUE,
     EXPECTED_END,

@@ -21,7 +21,7 @@ from numba import types
 from foresail.kernels import waiting_jobs
 from foresail.kernels.compile import bare_kernel, merged_part, part, unlocked_kernel
 from foresail.kernels.heaps import drop, move, put
-from foresail.kernels.signatures import Shares
+from foresail.kernels.steps import Shares
 from foresail.model.distribution import Floats, Integers
 from foresail.schedulers.kernels.backfill import shadow_of
 

@@ -16,7 +16,6 @@ from numba import types
 
 from foresail.distributions.kernels.summary import summarise_point
 from foresail.kernels.borrowed import PLACE, arrays_at
-from foresail.kernels.calling import call_pass_step, step_address, step_caller
 from foresail.kernels.columns import CPUS, PER_CPU, REQUESTED, SUBMIT
 from foresail.kernels.compile import (
     Step,
@@ -27,7 +26,13 @@ from foresail.kernels.compile import (
     unlocked_kernel,
 )
 from foresail.kernels.expression import STACK_DEPTH, evaluate
-from foresail.kernels.signatures import CompiledScheduler, PassInputs
+from foresail.kernels.steps import (
+    CompiledScheduler,
+    PassInputs,
+    call_pass_step,
+    step_address,
+    step_caller,
+)
 from foresail.kernels.waiting_jobs import (
     CANDIDATE,
     DUE,

@@ -14,9 +14,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from foresail.kernels.calling import step_address
 from foresail.kernels.compile import entry, merged_part
 from foresail.kernels.heaps import SEQUENCE
+from foresail.kernels.steps import step_address
 from foresail.schedulers.kernels.waiting_queue import NOW, SLOTS
 from foresail.simulator.kernels import replay_loop as loop
 

@@ -13,17 +13,20 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from foresail.kernels import calling
 from foresail.kernels.borrowed import PLACE, Places, arrays_at
 from foresail.kernels.columns import PREDICTED, REQUESTED, SUBMIT, SUMMARY_COLUMNS, USER
 from foresail.kernels.compile import Step, bare_step, entry, merged_part, part
 from foresail.kernels.heaps import HEAP_COLUMNS, SEQUENCE, TIME, heap_pop, heap_push
-from foresail.kernels.signatures import (
+from foresail.kernels.steps import (
     CompiledScheduler,
     CorrectionInputs,
     PredictorInputs,
     PredictorState,
     Shares,
+    call_correction_step,
+    call_predictor_step,
+    step_address,
+    step_caller,
 )
 from foresail.kernels.waiting_jobs import (
     CANDIDATE,
@@ -169,7 +172,7 @@ REPLAY_STEP = types.void(types.float64[::1])
 """What only some policies need of the loop, compiled when one of these is replayed; it is handed
 the ``places``, for the tables themselves are hundreds of words."""
 
-_call_replay_step = calling.step_caller(REPLAY_STEP)
+_call_replay_step = step_caller(REPLAY_STEP)
 replay_at: Final = arrays_at(REPLAY)
 
 
@@ -182,7 +185,7 @@ def _tell(at: Replay, step: int, slot: int, now: float, runtime: float) -> None:
     inputs = PredictorInputs(
         slot, now, runtime, specs, at.model, at.users, at.predictions, summaries
     )
-    calling.call_predictor_step(at.machine[step], inputs)
+    call_predictor_step(at.machine[step], inputs)
 
 
 @part
@@ -558,7 +561,7 @@ def _correct(jobs: Floats, specs: Floats, summaries: Floats, machine: Floats, sl
         summaries[slot],
         machine[CORRECTION_PARAMETERS:],
     )
-    return float(calling.call_correction_step(machine[CORRECT], inputs))
+    return float(call_correction_step(machine[CORRECT], inputs))
 
 
 @merged_part
@@ -717,10 +720,10 @@ def machine_numbers(
     machine[SUBMISSIONS_FIRST] = conventions.ties == "submissions_first"
     machine[EXPECTED_IS_FREE] = conventions.free == "expected"
     if steps.refresh:
-        machine[REFRESH_ALL] = calling.step_address(refresh_predictions)
+        machine[REFRESH_ALL] = step_address(refresh_predictions)
     if shares is not None:
-        machine[FOLLOW_REFERENCE] = calling.step_address(follow_reference)
-        machine[ASK_REFERENCE] = calling.step_address(ask_reference)
+        machine[FOLLOW_REFERENCE] = step_address(follow_reference)
+        machine[ASK_REFERENCE] = step_address(ask_reference)
     machine[CORRECTION_PARAMETERS:] = correction_parameters
     return machine
 

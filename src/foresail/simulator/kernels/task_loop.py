@@ -14,10 +14,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from foresail.kernels.calling import call_predictor_step
 from foresail.kernels.compile import entry, merged_part, part
 from foresail.kernels.heaps import TIME, heap_pop, heap_push
-from foresail.kernels.signatures import PREDICTOR_INPUTS, PredictorInputs
+from foresail.kernels.steps import PREDICTOR_INPUTS, PredictorInputs, call_predictor_step
 from foresail.schedulers.kernels import task_jobs
 from foresail.schedulers.kernels.task_queues import READY, demote, launch, make_ready
 

@@ -18,7 +18,7 @@ from foresail.distributions.kernels.streaming_histogram import (
 )
 from foresail.distributions.kernels.summary import summarise_point
 from foresail.kernels.compile import bare_kernel, bare_step, part
-from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs
+from foresail.kernels.steps import PREDICTOR_STEP, PredictorInputs
 from foresail.model.registry import register
 from foresail.predictors.history import HistoryParameters, HistoryPredictor
 from foresail.predictors.kernels.experience import histogram_size
