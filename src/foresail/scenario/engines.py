@@ -13,11 +13,11 @@ from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.event import STANDARD
 from foresail.scenario.own_requests import require_places_by_options
 from foresail.scenario.scenario import Scenario, says_speeds
-from foresail.schedulers.of_tasks.scheduler import QueuesTasks
 from foresail.simulator.conditions import IDEAL
 
 if TYPE_CHECKING:
     from foresail.kernels.beside import CompilingBeside
+    from foresail.schedulers.of_tasks.scheduler import QueuesTasks
 
 
 class Need(StrEnum):
@@ -113,8 +113,10 @@ def engine_of(scenario: Scenario) -> ScenarioEngine:
 
 def task_queues_of(policy: Policy) -> QueuesTasks | None:
     """The scheduler of a policy, if it has the queues of tasks that a replay has."""
-    scheduler = policy.build()[0]
-    return scheduler if isinstance(scheduler, QueuesTasks) else None
+    if policy.scheduler.entry.family != "task_scheduler":
+        return None
+    scheduler: QueuesTasks = policy.scheduler.build()
+    return scheduler
 
 
 def starts_apart(policy: Policy) -> bool:

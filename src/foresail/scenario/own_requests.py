@@ -12,9 +12,9 @@ from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.event import NodeChange
 from foresail.model.preference import PlacementOption
-from foresail.strl.own_requests import RequestPlaces, own_options
 
-if TYPE_CHECKING:  # a service begins sooner without what only workloads need
+if TYPE_CHECKING:  # commands begin sooner without what only workloads need
+    from foresail.strl.own_requests import RequestPlaces
     from foresail.traces.workload import Workload
 
 _WHO_DOES = "tetrisched or 3sigma, or jobs without strl"
@@ -22,8 +22,11 @@ _WHO_DOES = "tetrisched or 3sigma, or jobs without strl"
 
 def places_of_requests(policy: Policy, cluster: Cluster) -> RequestPlaces | None:
     """Return the places that requests may name on a cluster; None if the policy takes none."""
-    takes = policy.scheduler.build().places_by_options
-    return RequestPlaces.on(cluster) if takes else None
+    if not policy.scheduler.build().places_by_options:
+        return None
+    from foresail.strl.own_requests import RequestPlaces
+
+    return RequestPlaces.on(cluster)
 
 
 def require_places_by_options(policy: Policy, source: object) -> None:
@@ -55,6 +58,8 @@ def with_options(
     node_changes
         What becomes of them: requests may name nodes that come later, and sets have these too.
     """
+    from foresail.strl.own_requests import RequestPlaces, own_options
+
     places = RequestPlaces.on(with_later_nodes(cluster, node_changes))
     known: dict[tuple[str, int], tuple[PlacementOption, ...]] = {}
     options = {}
