@@ -79,9 +79,9 @@ def _faults_of_log(store: SqlStore) -> Iterator[str]:
     while rows := store.jobs(protocol.JobsWanted(after=after, limit=_PAGE, oldest_first=True)):
         for row in rows:
             known.add(row["job_id"])
-            told = _state_by_log(run, row["job_id"])
-            if told is not None and told != row["state"]:
-                yield f"job {row['job_id']} is {row['state']}, and {told} by the log"
+            logged = _state_by_log(run, row["job_id"])
+            if logged is not None and logged != row["state"]:
+                yield f"job {row['job_id']} is {row['state']}, and {logged} by the log"
         after = rows[-1]["number"]
     for job_id in run.history.submitted:
         if job_id not in known:

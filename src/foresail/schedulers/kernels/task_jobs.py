@@ -241,14 +241,14 @@ def end_task_of_job(
     start: float,
     now: float,
     slowdown: float,
-    told: Floats,
+    pilot_seconds: Floats,
 ) -> bool:
     """A task of a job has ended; returns whether it was the last pilot.
 
     What is learned of it are the seconds that it would have run at speed 1 (it ran ``slowdown``
     times longer); who counts the service of jobs counts for how long they hold slots. It was the
-    ``place``-th of the job's tasks to start, from 0, charged to a queue. ``told`` are seconds of
-    each of the job's pilots that have ended, as long as the first stage has tasks.
+    ``place``-th of the job's tasks to start, from 0, charged to a queue. ``pilot_seconds`` are those
+    of each of the job's pilots that have ended, as long as the first stage has tasks.
     """
     queues = at.queues
     row = queues.jobs[job]
@@ -265,7 +265,7 @@ def end_task_of_job(
     # Pilots are the first in the order of starts.
     if place >= row[PILOTS_OF_JOB]:
         return False
-    told[int(row[TOLD])] = seconds
+    pilot_seconds[int(row[TOLD])] = seconds
     row[TOLD] += 1.0
     return bool(row[TOLD] == row[PILOTS_OF_JOB])
 
@@ -328,12 +328,12 @@ def next_offer(at: TaskJobs, now: float) -> tuple[int, int]:
 
 
 @part
-def estimate_job(at: TaskJobs, job: int, told: Floats, now: float) -> None:
-    """All pilots of a job have ended (``told``): it goes to the queue that follows from them."""
+def estimate_job(at: TaskJobs, job: int, pilot_seconds: Floats, now: float) -> None:
+    """Put a job whose pilots have ended (``pilot_seconds``) into the queue that follows from them."""
     row = at.queues.jobs[job]
     each = pilot_tasks.task_seconds(
         at.pilots.numbers,
-        told[: int(row[PILOTS_OF_JOB])],
+        pilot_seconds[: int(row[PILOTS_OF_JOB])],
         pilot_tasks.Prior(
             row[PRIOR],
             row[PRIOR_VARIANCE],
@@ -346,7 +346,7 @@ def estimate_job(at: TaskJobs, job: int, told: Floats, now: float) -> None:
     row[ESTIMATE] = pilot_tasks.total_seconds(each * first, row[PRIOR] * first, row[OTHERS], share)
     row[EACH] = each
     row[RELATIVE_VARIANCE] = pilot_tasks.relative_variance(
-        at.pilots.numbers, told[: int(row[PILOTS_OF_JOB])]
+        at.pilots.numbers, pilot_seconds[: int(row[PILOTS_OF_JOB])]
     )
     row[ESTIMATED] = now
     if math.isnan(row[task_queues.DUE]):
@@ -385,11 +385,11 @@ def note_end(
     start: float,
     now: float,
     slowdown: float,
-    told: Floats,
+    pilot_seconds: Floats,
 ) -> None:
     """A task has ended; see ``end_task_of_job``."""
-    if end_task_of_job(at, job, place, queue, start, now, slowdown, told):
-        estimate_job(at, job, told, now)
+    if end_task_of_job(at, job, place, queue, start, now, slowdown, pilot_seconds):
+        estimate_job(at, job, pilot_seconds, now)
 
 
 @bare_kernel

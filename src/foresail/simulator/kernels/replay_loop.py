@@ -366,7 +366,7 @@ def _behind_aged(order: Floats, counters: Integers) -> int:
 def _would_start_nothing(at: Replay) -> bool:
     """Return whether a pass would change nothing: it would be as the last one was, and later.
 
-    What fits was held up by the first that does not, whose planned start is what it was, or by who
+    What fits was delayed by the first that does not, whose planned start is what it was, or by who
     is guarded. So it still is, whatever its place behind these.
     """
     queue, counters, free = at.queue, at.queue.counters, at.machine[FREE]

@@ -40,8 +40,8 @@ class _Watched:
     """An attempt that has not been reported as ended.
 
     ``used`` and ``looks`` are what was measured of it; where ``is_adopted``, an earlier adapter
-    began it, which has kept what it measured. ``told`` is the last remark on why it does not go
-    on.
+    began it, which has kept what it measured. ``remark`` is the last one on why it does
+    not go on.
     """
 
     attempt: Attempt
@@ -50,7 +50,7 @@ class _Watched:
     used: machine.ProcessesUse | None = None
     looks: list[UseSample] = field(default_factory=list)
     is_adopted: bool = False
-    told: str = ""
+    remark: str = ""
 
     def look(self, use: machine.ProcessesUse, now: float) -> UseSample | None:
         """Note what it has used by now; a sample of that if none overlaps with it."""
@@ -250,8 +250,8 @@ class LocalAdapter:
                 if attempt.was_begun()
                 else f"has been started but cannot write its claim: {obstacle}; it begins"
             )
-            if sentence != watched.told:
-                watched.told = sentence
+            if sentence != watched.remark:
+                watched.remark = sentence
                 self._run.note(f"{attempt.job_id} {sentence} as soon as there is room")
 
     def _used(self) -> Iterator[tuple[_Watched, machine.ProcessesUse]]:
