@@ -247,8 +247,8 @@ def end_task_of_job(
 
     What is learned of it are the seconds that it would have run at speed 1 (it ran ``slowdown``
     times longer); who counts the service of jobs counts for how long they hold slots. It was the
-    ``place``-th of the job's tasks to start, from 0, charged to a queue. ``pilot_seconds`` are those
-    of each of the job's pilots that have ended, as long as the first stage has tasks.
+    ``place``-th of the job's tasks to start, from 0, charged to a queue. ``pilot_seconds`` are
+    those of each of the job's pilots that have ended, as long as the first stage has tasks.
     """
     queues = at.queues
     row = queues.jobs[job]
@@ -329,7 +329,7 @@ def next_offer(at: TaskJobs, now: float) -> tuple[int, int]:
 
 @part
 def estimate_job(at: TaskJobs, job: int, pilot_seconds: Floats, now: float) -> None:
-    """Put a job whose pilots have ended (``pilot_seconds``) into the queue that follows from them."""
+    """Put a job whose pilots have ended, after so many seconds, into its next queue."""
     row = at.queues.jobs[job]
     each = pilot_tasks.task_seconds(
         at.pilots.numbers,
