@@ -66,7 +66,7 @@ def _claimed(folder: Path, number: int) -> bool:
     return True
 
 
-class CompilingBeside(event.Listener):
+class BackgroundCompiler(event.Listener):
     """Starts the other process once anything is compiled here; a full cache needs none."""
 
     def __init__(self, tasks: Sequence[Task], folder: Path) -> None:
@@ -111,7 +111,7 @@ class CompilingBeside(event.Listener):
 
 
 @contextmanager
-def compiling_beside(tasks: Sequence[Task]) -> Iterator[CompilingBeside]:
+def compiling_beside(tasks: Sequence[Task]) -> Iterator[BackgroundCompiler]:
     """While in here, a second process compiles if the cache on disk is found wanting.
 
     ``tasks`` are steps to compile and rehearsals: these first, then the longest. Those from outside
@@ -119,7 +119,7 @@ def compiling_beside(tasks: Sequence[Task]) -> Iterator[CompilingBeside]:
     left of them here too, and returns when all are; its ``measure()`` says how far they are.
     """
     with tempfile.TemporaryDirectory(prefix="foresail-") as folder:
-        beside = CompilingBeside(tasks, Path(folder))
+        beside = BackgroundCompiler(tasks, Path(folder))
         if not tasks or (os.cpu_count() or 1) == 1:
             yield beside
             return

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, Generic, TypeVar, cast
 
 from foresail.model import event as news
-from foresail.model.adapter import Capabilities, ClusterAdapter, KnownJob, Wish
+from foresail.model.adapter import Capabilities, ClusterAdapter, JobCommand, KnownJob
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Start
@@ -45,7 +45,7 @@ class ClusterContact:
         self._adapter = adapter
         self._to_resume: tuple[Sequence[Start], Sequence[KnownJob]] | None = None
         self._has_resumed = False
-        self._unsent: deque[Instruction | Wish] = deque()
+        self._unsent: deque[Instruction | JobCommand] = deque()
         self._news: list[news.Event] = []
         self._heard: list[news.Event] = []  # by the call that is made
         self._pause_seconds = _FIRST_PAUSE_SECONDS
@@ -96,7 +96,7 @@ class ClusterContact:
         names = sorted(state.drained.keys() - drained)
         return [news.NodeResumed(now, each) for each in names if _drained_by_cluster(state, each)]
 
-    def carry_out(self, instruction: Instruction | Wish, now: float) -> None:
+    def carry_out(self, instruction: Instruction | JobCommand, now: float) -> None:
         """Hand over an instruction, or keep it until the cluster is back."""
         self._unsent.append(instruction)
         if not self.is_away:

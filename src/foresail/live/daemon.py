@@ -27,7 +27,7 @@ from foresail.live.run_directory import LearnedFile, RunHistory
 from foresail.live.run_log import FollowedLog
 from foresail.live.source import DaemonCommand, EventSource, Observer
 from foresail.model import event as news
-from foresail.model.adapter import ClusterAdapter, KnownJob, Wish
+from foresail.model.adapter import ClusterAdapter, JobCommand, KnownJob
 from foresail.model.changing_nodes import changes_between
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.view import RunningJob
@@ -108,7 +108,7 @@ class Daemon:
         self._leaving = False
         self._stands_still = False
         self._interrupts = Interrupts()
-        self._wishes: list[Wish] = []  # of the step that comes
+        self._wishes: list[JobCommand] = []  # of the step that comes
 
     @property
     def jobs(self) -> JobHistory:
@@ -238,7 +238,7 @@ class Daemon:
                 self._observer.withdrawn(self.jobs.submitted[job_id], because)
                 self._tell_queue([instruction], now)
 
-    def _tell_queue(self, told: Iterable[Withdraw | Wish], now: float) -> None:
+    def _tell_queue(self, told: Iterable[Withdraw | JobCommand], now: float) -> None:
         """Let a cluster that keeps a queue hear what becomes of jobs in it."""
         if self._adapter.capabilities.keeps_queue:
             for each in told:
@@ -247,7 +247,7 @@ class Daemon:
     def _from_people(self, events: Iterable[news.Event]) -> Iterator[news.Event]:
         """Yield what the source has, and note which of it the cluster is to hear."""
         for event in events:
-            if isinstance(event, Wish):
+            if isinstance(event, JobCommand):
                 self._wishes.append(event)
             yield event
 

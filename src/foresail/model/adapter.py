@@ -12,8 +12,8 @@ from foresail.model.decision import Instruction, Preempt, Start
 from foresail.model.errors import InputError
 from foresail.model.job import Job
 
-Wish: TypeAlias = news.Cancelled | news.Held | news.Released | news.JobChanged
-"""Wishes of people about a job that waits, or that runs by no start of ours."""
+JobCommand: TypeAlias = news.Cancelled | news.Held | news.Released | news.JobChanged
+"""Commands of people about a job that waits, or that runs by no start of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Capabilities:
     decides_itself: bool = False
     runs_commands: bool = False
 
-    def require(self, instruction: Instruction | Wish) -> None:
+    def require(self, instruction: Instruction | JobCommand) -> None:
         """Refuse an instruction that takes what was not declared.
 
         Raises ``InputError`` if it does.
@@ -127,7 +127,7 @@ class ClusterAdapter(Protocol):
         for the driver to see.
         """
 
-    def carry_out(self, instruction: Instruction | Wish, now: float) -> None:
+    def carry_out(self, instruction: Instruction | JobCommand, now: float) -> None:
         """Do what is instructed, once: a start is known by its job and its attempt.
 
         One that was carried out before changes nothing; what an earlier driver started (and has

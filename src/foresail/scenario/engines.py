@@ -16,7 +16,7 @@ from foresail.scenario.scenario import Scenario, says_speeds
 from foresail.simulator.conditions import IDEAL
 
 if TYPE_CHECKING:
-    from foresail.kernels.beside import CompilingBeside
+    from foresail.kernels.beside import BackgroundCompiler
     from foresail.schedulers.of_tasks.scheduler import QueuesTasks
 
 
@@ -194,7 +194,7 @@ def _words(needs: frozenset[Need]) -> str:
 
 
 @contextmanager
-def compiling_for(scenarios: Iterable[Scenario]) -> Iterator[CompilingBeside]:
+def compiling_for(scenarios: Iterable[Scenario]) -> Iterator[BackgroundCompiler]:
     """Compile what scenarios need beside what is done meanwhile."""
     from foresail.kernels.beside import Rehearsal, Task, compiling_beside
     from foresail.simulator.replay import steps_of, steps_of_parts

@@ -181,9 +181,9 @@ def require_usable(configuration: ServiceConfiguration) -> None:
     listen = configuration.listen
     if (listen.tls_certificate is None) is not (listen.tls_key is None):
         raise InputError(
-            "is there without the other",
-            field="listen.tls_key",
-            expected="a certificate and its key",
+            "tls_certificate and tls_key must be given together",
+            field="listen",
+            expected="both, or neither",
         )
     if not (listen.is_loopback or listen.tls_certificate or listen.behind_proxy):
         raise InputError(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from foresail.model import event as news
-from foresail.model.adapter import Capabilities, KnownJob, Wish
+from foresail.model.adapter import Capabilities, JobCommand, KnownJob
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.containers import quickly_made
@@ -183,7 +183,7 @@ class SimulatedCluster:
             self.carry_out(start, now)
         return [news.NodeDown(now, node) for node in sorted(self._room.down)]
 
-    def carry_out(self, instruction: Instruction | Wish, now: float) -> None:
+    def carry_out(self, instruction: Instruction | JobCommand, now: float) -> None:
         """Start or stop an allocation; the rest is not a cluster's to do."""
         if isinstance(instruction, Start):
             self.start(instruction.allocation, instruction.placement, now)

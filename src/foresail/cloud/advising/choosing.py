@@ -90,7 +90,7 @@ def choose(
     worth = None if futures is None else _expected_worth(tried, weights, futures)
     tried = [each for each in tried if each.is_lasting]
     if not tried:
-        raise InputError("the queue only grows whatever is tried", expected="more nodes")
+        raise InputError("no tried number of nodes keeps the queue stable", expected="more nodes")
     expected = [weights.expected(each) for each in tried]
     places = range(len(tried))
     affordable = [p for p in places if _affordable(expected[p], question)]

@@ -18,7 +18,7 @@ from foresail.live.adapters.local import machine
 from foresail.live.adapters.local.attempts import Attempt, ProcessSpawner
 from foresail.live.cluster_plugin import RunContext, UseSample
 from foresail.live.command_job import CommandJob, host_name, job_environment, login_environment
-from foresail.model.adapter import Capabilities, KnownJob, Wish
+from foresail.model.adapter import Capabilities, JobCommand, KnownJob
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Instruction, Placement, Preempt, Start
 from foresail.model.errors import InputError, require_at_least, require_positive
@@ -184,7 +184,7 @@ class LocalAdapter:
             self._begin(watched, now)
         return self._taken()
 
-    def carry_out(self, instruction: Instruction | Wish, now: float) -> None:
+    def carry_out(self, instruction: Instruction | JobCommand, now: float) -> None:
         """Start a command, or have its shim stop it."""
         self.capabilities.require(instruction)
         match instruction:
