@@ -16,7 +16,7 @@ from typing import Final
 from foresail.live.adapters.slurm import orders
 from foresail.live.adapters.slurm.commands import LifeRow, QueueRow, nodes_asked
 from foresail.live.adapters.slurm.look import Look
-from foresail.live.adapters.slurm.observing import PREFIX, WAITS, Reported, SlurmAdapter
+from foresail.live.adapters.slurm.observing import PREFIX, WAITS, SeenJob, SlurmAdapter
 from foresail.model import event as news
 from foresail.model.adapter import Capabilities, JobCommand, KnownJob
 from foresail.model.cluster import Placement, Resources
@@ -137,7 +137,7 @@ class DecidingAdapter(SlurmAdapter):
             self.next_seconds = 0.0
         return events
 
-    def _stop(self, job_id: str, told: Reported, life: LifeRow, now: float) -> None:
+    def _stop(self, job_id: str, told: SeenJob, life: LifeRow, now: float) -> None:
         """Have an attempt requeued and held; one that may not have begun is only held again."""
         self.next_seconds = 0.0
         if told.start_seconds is not None:
@@ -207,9 +207,9 @@ class DecidingAdapter(SlurmAdapter):
             return "was let go, and is Slurm's to start"
         return ""
 
-    def _instructed(self, running: Sequence[Start], look: Look) -> dict[str, Reported]:
+    def _instructed(self, running: Sequence[Start], look: Look) -> dict[str, SeenJob]:
         """Return what was to start; what was not let go yet is to be."""
-        found: dict[str, Reported] = {}
+        found: dict[str, SeenJob] = {}
         for each in running:
             job_id = each.job_id.removeprefix(PREFIX)
             life = look.lives.get(job_id)
@@ -219,7 +219,7 @@ class DecidingAdapter(SlurmAdapter):
                 partition = account.partition(",")[0]
                 stages = (Stage(tasks, Resources(1.0)),)
                 job = Job(job_id, look.now, stages, partition=partition)
-            told = found[job_id] = Reported(
+            told = found[job_id] = SeenJob(
                 replace(job, job_id=each.job_id), each.attempt, runs=True, ours=True
             )
             told.released_seconds, told.chosen = look.now, each.placement
@@ -246,7 +246,7 @@ class DecidingAdapter(SlurmAdapter):
         self._holds += orders.hold_all(to_hold, waiting)
 
     def _of_life(
-        self, look: Look, job_id: str, told: Reported, life: LifeRow
+        self, look: Look, job_id: str, told: SeenJob, life: LifeRow
     ) -> Iterator[news.Event]:
         """Yield what is new of a job; one that was let go and still waits may be held again."""
         is_awaited = told.runs and told.ours and told.start_seconds is None
@@ -267,7 +267,7 @@ class DecidingAdapter(SlurmAdapter):
                 told.reason = life.Reason
                 self._holds += orders.hold_all([life], ())
 
-    def _refused(self, look: Look, told: Reported, reason: str) -> news.NotStarted:
+    def _refused(self, look: Look, told: SeenJob, reason: str) -> news.NotStarted:
         told.runs, told.ours, told.released_seconds = False, False, None
         told.chosen, told.is_stopped, told.reason = None, False, ""
         told.refusals += 1

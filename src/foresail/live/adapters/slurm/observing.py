@@ -53,7 +53,7 @@ _GONE: Final = "it has gone, and how it ended is not known"
 
 
 @dataclass(slots=True)
-class Reported:
+class SeenJob:
     """A job as it was reported: its attempts so far, and whether the last of these runs."""
 
     job: Job
@@ -96,7 +96,7 @@ class SlurmAdapter:
         self._last = time.time()
         self.cluster = Look.taken(self._last, self._last).cluster()
         self.next_seconds = 0.0
-        self._told: dict[str, Reported] = {}
+        self._told: dict[str, SeenJob] = {}
         self._done: set[str] = set()
         """Jobs that have ended, as long as squeue shows them."""
         self._out: dict[str, bool] = {}
@@ -122,7 +122,7 @@ class SlurmAdapter:
             self._last = float(self._file.read_text())
         look = self._look(now)
         self._told = {
-            each.job.job_id.removeprefix(PREFIX): Reported(
+            each.job.job_id.removeprefix(PREFIX): SeenJob(
                 each.job,
                 each.attempts,
                 each.runs,
@@ -159,7 +159,7 @@ class SlurmAdapter:
     def _look(self, now: float) -> Look:
         return Look.taken(now, self._last)
 
-    def _instructed(self, running: Sequence[Start], look: Look) -> dict[str, Reported]:  # noqa: ARG002
+    def _instructed(self, running: Sequence[Start], look: Look) -> dict[str, SeenJob]:  # noqa: ARG002
         """Return what had been instructed to start: nothing is."""
         return {}
 
@@ -201,7 +201,7 @@ class SlurmAdapter:
                 return
         if told is None and job is not None:
             named = replace(job, job_id=PREFIX + job_id)
-            told = self._told[job_id] = Reported(named)
+            told = self._told[job_id] = SeenJob(named)
             yield news.Submitted(look.now, named)
             try:
                 worth_of(life) if life is not None else None
@@ -223,7 +223,7 @@ class SlurmAdapter:
         return ended[-1].job if ended else None
 
     def _of_life(
-        self, look: Look, job_id: str, told: Reported, life: LifeRow
+        self, look: Look, job_id: str, told: SeenJob, life: LifeRow
     ) -> Iterator[news.Event]:
         code, start = life.StateCompact, moment(life.StartTime)
         waits, because, restarts = code in WAITS, _ENDED.get(code), int(life.RestartCnt)
@@ -244,7 +244,7 @@ class SlurmAdapter:
         if because is not None:
             yield self._over(look, job_id, told, because, moment(life.EndTime))
 
-    def _requeued(self, look: Look, job_id: str, told: Reported) -> news.Ended:
+    def _requeued(self, look: Look, job_id: str, told: SeenJob) -> news.Ended:
         """Return the end of an attempt whose job waits again, or runs in another."""
         begin = told.start_seconds if told.start_seconds is not None else look.since_seconds
         because, end = news.EndedBecause.REVOKED, look.now
@@ -267,7 +267,7 @@ class SlurmAdapter:
         self,
         look: Look,
         job_id: str,
-        told: Reported,
+        told: SeenJob,
         because: news.EndedBecause,
         end: float | None,
     ) -> news.Event:
@@ -303,7 +303,7 @@ class SlurmAdapter:
         yield self._over(look, job_id, told, last.ended_because, last.end_seconds)
 
     def _left_aside(
-        self, look: Look, job_id: str, told: Reported
+        self, look: Look, job_id: str, told: SeenJob
     ) -> Iterator[news.Held | news.Released]:
         """Yield that a job that waits is left to the cluster, or no more."""
         why = "" if told.runs else self._why_aside(look, job_id)
@@ -315,7 +315,7 @@ class SlurmAdapter:
             told.aside = why
 
 
-def _changed(look: Look, told: Reported, job: Job) -> Iterator[news.JobChanged]:
+def _changed(look: Look, told: SeenJob, job: Job) -> Iterator[news.JobChanged]:
     """Yield that a job is another now, if it is."""
     before, runs = told.job, told.runs
     waits = before.job_id.removeprefix(PREFIX) in look.state.estimates  # else less is known of it
