@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from foresail.traces.generating import generate
 from foresail.traces.nodes import cluster_of
 from foresail.traces.schedule import Schedule
 from foresail.traces.workload import Workload
+from foresail_studies.generators.tetrisched import GsHetParameters
 
 Floats = NDArray[np.float64]
 
@@ -128,6 +129,16 @@ def scalability(
     return _trained("scalability", cycle_seconds, 1, keeper, jobs_per_hour=4000, hours=hours)
 
 
+@dataclass(frozen=True, slots=True)
+class _TenThousandNodes(GsHetParameters):
+    """Jobs of 1 to 100 nodes on 40 racks, ten of them with gpus."""
+
+    racks: ClassVar[int] = 40
+    gpu_racks: ClassVar[int] = 10
+    width_shares: ClassVar[tuple[float, float]] = (1e-4, 0.01)
+    nodes: int = 10_000
+
+
 def gs_het(
     load: float = 1.2,
     seed: int = 1,
@@ -136,9 +147,7 @@ def gs_het(
     **settings: Any,
 ) -> Cycles:
     """TetriSched's GS_HET on 10,000 nodes in 40 racks, ten of them with gpus; jobs of 1 to 100."""
-    known = {"nodes": 10_000, "racks": 40, "gpu_racks": 10, "hours": 0.15, "narrowest_share": 1e-4,
-             "widest_share": 0.01}  # fmt: skip
-    parameters = find("generator", "gs_het").parameters(**{**known, **settings}, load=load)
+    parameters = _TenThousandNodes(load=load, **{"hours": 0.15, **settings})
     workload = generate("gs_het", parameters, seed)
     policy = f"tetrisched(relative_gap={relative_gap:g},reservations=off)"
     return cycles_of(f"gs_het, load {load}", workload, policy, 4.0, keeper=keeper)

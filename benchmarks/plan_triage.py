@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from benchmarks.plan_cycles import e2e
-from foresail.schedulers._planning import triage
+from foresail.schedulers._planning import problem as problems
 
 CAPS: Final = (10**9, 100, 30)
 """Groups that a cycle looks at; nearly all jobs have two."""
@@ -25,7 +25,7 @@ CROWDED: Final[dict[str, Any]] = {"hours": 0.2, "load": 6.0, "history_hours": 2.
 
 def row(cap: int, seed: int) -> dict[str, float]:
     """What a run with a cap comes to."""
-    with mock.patch.object(triage, "groups_within", return_value=cap):
+    with mock.patch.object(problems, "groups_within", return_value=cap):
         cycles = e2e(seed=seed, **CROWDED)
     jobs = cycles.schedule.jobs.filter(ended_because="completed")
     hours = jobs.select(pl.col("submit_seconds", "start_seconds", "end_seconds") / 3600.0)

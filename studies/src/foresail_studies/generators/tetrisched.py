@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -42,16 +42,16 @@ PREFERRED: Final[Mapping[str, str | None]] = MappingProxyType(
 """Where jobs of each kind run best."""
 
 
-_GPU_RACKS: Final = 2
-"""Racks whose nodes have a gpu, the first ones."""
-_WIDTH_SHARES: Final = (0.01, 0.1)
-"""Widths of jobs as shares of the machine."""
-
 
 @dataclass(frozen=True, slots=True)
 class GridmixParameters:
     """Parameters that all generators of the recipe share."""
 
+    racks: ClassVar[int] = RACKS
+    gpu_racks: ClassVar[int] = 2
+    """Racks, and those whose nodes have a gpu, the first ones."""
+    width_shares: ClassVar[tuple[float, float]] = (0.01, 0.1)
+    """Widths of the narrowest and the widest job as shares of the machine."""
     hours: float = 1.0
     """Length of the run; the last job arrives at its end."""
     nodes: int = 256
@@ -65,14 +65,14 @@ class GridmixParameters:
 
     def __post_init__(self) -> None:
         require_positive(self, "hours", "load")
-        require_at_least(self, RACKS, "nodes")
+        require_at_least(self, self.racks, "nodes")
         require_at_least(self, 1, "slowdown_elsewhere")
         require_each_at_least(self, 0, "slack_percents")
 
     @property
     def widths(self) -> tuple[int, int]:
         """Nodes of the narrowest job and of the widest, at least one."""
-        least, most = (max(round(share * self.nodes), 1) for share in _WIDTH_SHARES)
+        least, most = (max(round(share * self.nodes), 1) for share in self.width_shares)
         return least, most
 
 
@@ -112,7 +112,7 @@ def gridmix(parameters: GridmixParameters, mix: Mix, random: np.random.Generator
     figures |= achieved(
         **{f"{kind}_jobs": float(kinds.count(kind)) for kind in PREFERRED if kind in kinds}
     )
-    nodes = rack_nodes(parameters.nodes, gpu_racks=_GPU_RACKS)
+    nodes = rack_nodes(parameters.nodes, parameters.racks, parameters.gpu_racks)
     meta = WorkloadMeta("", "", processors=parameters.nodes, header=figures)
     return Workload(jobs, meta, nodes)
 
@@ -149,10 +149,11 @@ def _jobs(
     kinds: list[str],
     slack: Floats,
 ) -> pl.DataFrame:
+    sizes = rack_sizes(parameters.nodes, parameters.racks)
     fits = {
-        "gpu": rack_sizes(parameters.nodes)[:_GPU_RACKS].sum(),
-        "mpi": rack_sizes(parameters.nodes).max(),
-        "availability": RACKS,
+        "gpu": sizes[: parameters.gpu_racks].sum(),
+        "mpi": sizes.max(),
+        "availability": parameters.racks,
     }
     preferred = [
         PREFERRED[kind] if wide <= fits.get(kind, 0) else None
