@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -175,6 +176,16 @@ class RunningJob:
     """True if it was instructed; work that was not is never stopped to make room."""
     went_first: bool = False
     """True if it was due when it started (``Due``)."""
+
+    def protected_until(self, back_off_seconds: float) -> float:
+        """Return until when (seconds) the job is not to be stopped again; -inf if it never was.
+
+        So long after its start, twice as long after each further stop: what it loses stays within
+        about its own runtime.
+        """
+        if self.attempt == 1 or not back_off_seconds:
+            return -math.inf
+        return self.start_seconds + math.ldexp(back_off_seconds, min(self.attempt, 64) - 2)
 
     @property
     def allocation(self) -> Allocation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
@@ -9,11 +10,11 @@ from operator import attrgetter
 from typing import Final, Literal
 
 from foresail.model import decision as decisions
-from foresail.model.errors import require_positive
+from foresail.model.errors import require_at_least, require_positive
 from foresail.model.job import Job
 from foresail.model.placing import FreeRoom, Rooms
 from foresail.model.protocols import Scheduler
-from foresail.model.registry import NoParameters, register
+from foresail.model.registry import register
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation, RunningJob
 from foresail.schedulers._reserving import CapacityAdmission, ReservingScheduler
 
@@ -126,7 +127,19 @@ def no_room(cpus: float, free: float) -> decisions.Reason:
     return decisions.Reason(decisions.ReasonCode.NO_ROOM, {"cpus": cpus, "free": free})
 
 
-@register("scheduler", "priority")
+@dataclass(frozen=True, slots=True)
+class PriorityParameters:
+    """Parameters of ``priority``."""
+
+    back_off_seconds: float = 0.0
+    """A job that was stopped runs at least so long before it is stopped again, twice as long after
+    each further stop. 0: it may be stopped at any moment, as published."""
+
+    def __post_init__(self) -> None:
+        require_at_least(self, 0, "back_off_seconds")
+
+
+@register("scheduler", "priority", parameters=PriorityParameters)
 class Priority(Scheduler):
     """Jobs with deadlines first, stopping the youngest others for them; no runtimes are asked for.
 
@@ -137,25 +150,30 @@ class Priority(Scheduler):
     is left. It never waits for preferred nodes and gives no job up.
     """
 
-    ignores_time = True
-
-    def __init__(self, parameters: NoParameters) -> None:
-        del parameters
+    def __init__(self, parameters: PriorityParameters) -> None:
+        self.ignores_time = not parameters.back_off_seconds
+        self._back_off_seconds = parameters.back_off_seconds
         self._rooms = Rooms()
 
     def decide(self, view: ClusterView) -> decisions.Decision:
         """Start what fits, in strict order; stop others for jobs with a deadline."""
         room = self._rooms.at(view)
-        victims = (each for each in view.running if not _has_deadline(each.job))
+        others = [each for each in view.running if not _has_deadline(each.job)]
+        until = [each.protected_until(self._back_off_seconds) for each in others]
+        later = min((seconds for seconds in until if seconds > view.now), default=math.inf)
+        victims = (each for each, end in zip(others, until, strict=True) if end <= view.now)
         stopping = _Stopping(victims, partial(self._rooms.at, view))
         starts: list[decisions.Start] = []
         stopped: list[decisions.Preempt] = []
         reasons: dict[str, decisions.Reason] = {}
         jobs = sorted((each.job for each in view.pending), key=_has_deadline, reverse=True)
+        ticks: tuple[decisions.TickAt, ...] = ()
         for job in start_in_order(jobs, room, starts, reasons):
             if _has_deadline(job):
                 stopped += stopping.make_room(job, room)
-        return decisions.Decision(tuple(starts), tuple(stopped), reasons=reasons)
+                if later < math.inf:
+                    ticks = (decisions.TickAt(job.job_id, later),)
+        return decisions.Decision(tuple(starts), tuple(stopped), reasons=reasons, ticks=ticks)
 
 
 def _has_deadline(job: Job) -> bool:

@@ -390,7 +390,9 @@ def _victims(
 ) -> Integers:
     """Places among the running jobs of those that may be stopped; no deadline waits for them."""
     stoppable = [
-        parameters.preemption and each.job.job_id not in claimed and may_be_stopped(each, view.now)
+        parameters.preemption
+        and each.job.job_id not in claimed
+        and may_be_stopped(each, view.now, parameters.back_off_seconds)
         for each in view.running
     ]
     return np.flatnonzero(stoppable)

@@ -46,6 +46,9 @@ class PlanAheadParameters:
     (``adaptive``)."""
     preemption: bool = True
     """Jobs without a deadline (or past it) may be stopped for others."""
+    back_off_seconds: float = 0.0
+    """A job that was stopped runs at least so long before it is stopped again, twice as long after
+    each further stop. 0: it may be stopped at any moment, as published."""
     soft_constraints: bool = True
     """Know where a job runs best; otherwise every job is planned as if it ran elsewhere."""
     placing: Literal["globally", "in_order"] = "globally"
@@ -86,7 +89,7 @@ class PlanAheadParameters:
         require_positive(self, "slot_seconds", "cycle_seconds", "share_half_life_seconds")
         require_positive(self, "slo_value", "best_effort_value")
         require_positive(self, "best_effort_horizon_seconds")
-        require_at_least(self, 0, "relative_gap", "fair_share")
+        require_at_least(self, 0, "relative_gap", "fair_share", "back_off_seconds")
         require(0.0 < self.solver_share <= 1.0, self, "solver_share", "above 0, at most 1")
 
     @property
@@ -375,9 +378,12 @@ def _late_worth(victim: RunningJob, now: float, parameters: PlanAheadParameters)
     return decay.full * max(0.0, (decay.end_seconds - now) / width) if width > 0.0 else 0.0
 
 
-def may_be_stopped(running: RunningJob, now: float) -> bool:
-    """Tell whether a running job has no deadline, or has missed it; not as it starts."""
+def may_be_stopped(running: RunningJob, now: float, back_off_seconds: float) -> bool:
+    """Tell whether a running job has no deadline, or has missed it; not as it starts.
+
+    Nor before it has run on for a while, if it was stopped before.
+    """
     value = running.job.value
-    if running.start_seconds >= now:
+    if running.start_seconds >= now or running.protected_until(back_off_seconds) > now:
         return False
     return not isinstance(value, DeadlineValue) or value.deadline_seconds < now

@@ -42,7 +42,6 @@ PREFERRED: Final[Mapping[str, str | None]] = MappingProxyType(
 """Where jobs of each kind run best."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class GridmixParameters:
     """Parameters that all generators of the recipe share."""
