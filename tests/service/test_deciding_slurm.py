@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from live_service import live_service
-from real_slurm import as_operator, slurm, submit
+from real_slurm import as_operator, run_as, slurm, submit
 from shared import shared
 from test_observed_slurm import until
 
@@ -115,6 +115,68 @@ def test_jobs_of_slurm_are_started_from_here(
     called = {line.split()[0] for line in (tmp_path / "called").read_text().splitlines()}
     assert called == {"squeue", "sinfo", "sacct", "scontrol", "scancel"}
     assert sorted(runs.read_text().split()) == sorted([first, wide, wide, last, blocking, waits])
+
+
+@pytest.fixture
+def with_factors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let a cluster that comes up order its jobs by several factors."""
+    (tmp_path / "conf").write_text("PriorityType=priority/multifactor\n")
+    monkeypatch.setenv("SLURM_CLUSTER_CONF", str(tmp_path / "conf"))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("with_factors")
+@pytest.mark.parametrize("slurm", ["slurm-cluster"], indirect=True)
+def test_the_order_of_slurm_is_changed(
+    slurm: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is likely short goes first, though it came later; a held job stays held."""
+    operator = as_operator(slurm, tmp_path)
+    path = f"{operator['PATH']}:{slurm['PATH']}"
+
+    def job(seconds: float, name: str, *words: str) -> str:
+        return submit(slurm, "-t", "60", "-J", name, *words, "--wrap", f"sleep {seconds}")
+
+    def order(*words: str, path: str = path) -> subprocess.CompletedProcess[str]:
+        command = [*FORESAIL, "order", *words]
+        return subprocess.run(
+            command, env={**slurm, "PATH": path}, capture_output=True, text=True, check=False
+        )
+
+    for name, seconds in (("fast", 0), ("fast", 0), ("slow", 20), ("slow", 20)):
+        job(seconds, name, "-n", "2")
+    await_that(lambda: not queued(slurm))
+    time.sleep(3.0)
+    blocking = job(3600, "other", "-n", "8")
+    slow, fast, held = job(20, "slow", "-n", "8"), job(0, "fast", "-n", "8"), job(0, "fast", "-H")
+    array = job(0, "unknown", "-n", "8", "-a", "1-2")
+    await_that(lambda: stands(slurm, slow)[1] in ("Resources", "Priority"))
+    tried = order("main", "--dry-run")
+    assert tried.returncode == 0, tried.stderr
+    assert tried.stdout.startswith("would set 3 jobs: ")
+    assert order("main", path=f"{nobody(slurm, tmp_path)}:{slurm['PATH']}").returncode == 2
+    done = order("main")
+    assert done.stdout.replace("set", "would set", 1) == tried.stdout, done.stderr
+    factors = dict(each.split() for each in done.stdout.partition(": ")[2].strip().split(", "))
+    assert int(factors[fast]) > int(factors[slow]) > int(factors[array]) > 0
+    assert order("main").stdout == "set 0 jobs\n"
+    assert stands(slurm, held)[1] == "JobHeldUser"
+    subprocess.run(["scancel", blocking], env=slurm, check=True)
+    await_that(lambda: stands(slurm, fast)[0] in ("R", "CG", "CD"))
+    assert stands(slurm, slow)[0] == "PD"
+    assert order("main", "--most", "0").stdout != "set 0 jobs\n"
+    assert order("main", "--most", "-1").returncode == order("nowhere").returncode == 2
+
+
+def queued(variables: Mapping[str, str]) -> str:
+    return subprocess.run(["squeue", "-h"], env=variables, capture_output=True, text=True).stdout
+
+
+def nobody(variables: Mapping[str, str], folder: Path) -> Path:
+    """Return a folder of commands that run as somebody without rights."""
+    (folder / "nobody").mkdir()
+    run_as("nobody", ("scontrol",), variables, folder / "nobody")
+    return folder / "nobody" / "bin"
 
 
 @pytest.mark.slow

@@ -27,6 +27,10 @@ _MOST_RUNS: Final = 1_000
 
 _HISTORY_SECONDS: Final = 14 * 86_400.0
 _MINUTE_SECONDS: Final = 60.0
+_WEEK_SECONDS: Final = 7 * 86_400.0
+_STEPS: Final = 50
+"""Jobs go ahead by so many different amounts: few change from one call to the next."""
+
 _WORTH: Final = 0.8
 """A limit or a wait is advised if it is at most so much of the one that there is."""
 
@@ -155,6 +159,16 @@ class Adviser:
         if at >= len(runs) or math.isinf(runs[at]):
             return None
         return _MINUTE_SECONDS * max(1, math.ceil(runs[at] / _MINUTE_SECONDS))
+
+    def site_factor(self, job: Job, most: int) -> int:
+        """Return by how much of ``most`` a job goes ahead: all of it if it takes no time.
+
+        It falls with each doubling of the median of its like (at most its limit), to 0 for a week.
+        """
+        runs, limit = sorted(self._alike(job)), job.requested_seconds or _WEEK_SECONDS
+        expected = min(runs[len(runs) // 2] if runs else limit, limit, _WEEK_SECONDS)
+        share = math.log1p(expected / _MINUTE_SECONDS) / math.log1p(_WEEK_SECONDS / _MINUTE_SECONDS)
+        return round(_STEPS * (1.0 - share)) * most // _STEPS
 
     def lua_table(self, jobs: Iterable[Job]) -> str:
         """Return a table in Lua: minutes that are enough by user and name of a job (``ann/fit``).

@@ -13,7 +13,7 @@ import re
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -26,7 +26,9 @@ from foresail.model.whole_files import write_durably
 _MARK: Final = "foresail"
 _KEPT: Final = f"{_MARK}:kept"
 _SECONDS: Final = 20.0
-_NOT_TAKEN: Final = re.compile("denied|contact|unexpected message|timed out|refused", re.IGNORECASE)
+_NOT_TAKEN: Final = re.compile(
+    "denied|invalid user id|contact|unexpected message|timed out|refused", re.IGNORECASE
+)
 
 ALIVE: Final = "slurm-alive"
 """Name of the file, in the folder of attempts, that a service touches as long as it works."""
@@ -192,6 +194,23 @@ def release_all(state: Path, *, is_tried: bool = False) -> list[str]:
     if held and not is_tried:
         marks.carry_out([order for each in held for order in let_go(each)])
     return [each.JobArrayID for each in held]
+
+
+def set_site_factors(wanted: Mapping[str, int], *, is_tried: bool = False) -> dict[str, int]:
+    """Set by how much jobs that wait go ahead, beside what else Slurm orders them by.
+
+    Returns what was another before, by id of the job or array; nothing is changed if it is only
+    tried. Raises ``InputError`` if Slurm does not answer or does not order by several factors,
+    ``ConnectionError`` if it takes no orders.
+    """
+    known = dict(
+        re.findall(r"^(\d+)\|(-?\d+)$", output(["sprio", "-h", "-o", "%i|%S"]), re.MULTILINE)
+    )
+    by_array = {job_id.partition("_")[0]: factor for job_id, factor in wanted.items()}
+    changed = {each: n for each, n in by_array.items() if each in known and int(known[each]) != n}
+    if changed and not is_tried:
+        _give("".join(f"{_update(each)} SiteFactor={n}\n" for each, n in changed.items()))
+    return changed
 
 
 def watch(state: Path, say: Callable[[str], None]) -> None:
