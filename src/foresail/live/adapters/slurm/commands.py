@@ -118,30 +118,28 @@ def output(arguments: Sequence[str], seconds: float = 60.0) -> str:
 
 def read_queue() -> list[QueueRow]:
     """Return what waits and runs; raises as ``output``."""
-    mark, names = f"x{secrets.token_hex(8)}", QueueRow._fields[:-1]
-    words = ["squeue", "-a", "-h", "-r"]
-    asked = ",".join(f"{name.replace('_', '-')}:0{mark}" for name in names)
-    rows = framed(output([*words, "-t", _STATES, "-O", asked]), mark, len(names))
-    waits = framed(output([*words, "-t", "PENDING", "-o", f"%i{mark}%x{mark}"]), mark, 2)
-    excluded = {row[0]: row[1] for row in waits}
+    rows = _rows(QueueRow._fields[:-1], "squeue", "-a", "-h", "-r", "-t", _STATES)
+    mark = f"x{secrets.token_hex(8)}"
+    words = ["squeue", "-a", "-h", "-r", "-t", "PENDING", "-o", f"%i{mark}%x{mark}"]
+    excluded = {row[0]: row[1] for row in framed(output(words), mark, 2)}
     return [QueueRow._make((*row, excluded.get(row[0], ""))) for row in rows]
 
 
 def read_lives() -> list[LifeRow]:
     """Return all that wait, run, or ended not long ago; raises as ``output``."""
-    mark, names = f"x{secrets.token_hex(8)}", LifeRow._fields
-    called = [name.replace("_", "-").replace("admin-", "admin_") for name in names]
-    asked = ",".join(f"{name}:0{mark}" for name in called)
-    said = output(["squeue", "-a", "-h", "-r", "-t", "all", "-O", asked])
-    return [*map(LifeRow._make, framed(said, mark, len(names)))]
+    return [*map(LifeRow._make, _rows(LifeRow._fields, "squeue", "-a", "-h", "-r", "-t", "all"))]
 
 
 def read_nodes() -> list[NodeRow]:
     """Return all nodes, each once for each of its partitions; raises as ``output``."""
-    mark, names = f"x{secrets.token_hex(8)}", NodeRow._fields
+    return [*map(NodeRow._make, _rows(NodeRow._fields, "sinfo", "-a", "-h", "-N"))]
+
+
+def _rows(fields: Sequence[str], *words: str) -> list[tuple[str, ...]]:
+    mark = f"x{secrets.token_hex(8)}"
+    names = (name.replace("_", "-").replace("admin-", "admin_") for name in fields)
     asked = ",".join(f"{name}:0{mark}" for name in names)
-    said = output(["sinfo", "-a", "-h", "-N", "-O", asked])
-    return [*map(NodeRow._make, framed(said, mark, len(names)))]
+    return [*framed(output([*words, "-O", asked]), mark, len(fields))]
 
 
 def read_accounting(begin_seconds: float) -> pl.DataFrame:
