@@ -148,3 +148,21 @@ def test_a_table_in_lua() -> None:
     assert found
     key = re.sub(rb"\\(\d{3})", lambda byte: bytes([int(byte[1])]), found[1].encode())
     assert key.decode() == f"ann/{name}".replace('"', "`")
+
+
+def test_how_far_ahead_jobs_go() -> None:
+    """By the median of its like, no longer than its limit; without either it goes last."""
+    starts, past = learned([10.0, 20.0, 90.0])
+    adviser, job = Adviser(past, starts, NOW, 0.5), past.past[0].job
+    new = replace(job, user="bob")
+    cases = {
+        "like": job,
+        "20 min": replace(new, requested_seconds=1_200.0),
+        "limit": replace(new, requested_seconds=7_200.0),
+        "week": replace(new, requested_seconds=None),
+    }
+    ahead = {name: adviser.site_factor(each, 1_000) for name, each in cases.items()}
+    assert ahead["like"] == ahead["20 min"] == 660
+    assert (ahead["limit"], ahead["week"]) == (480, 0)
+    assert adviser.site_factor(replace(job, requested_seconds=300.0), 1_000) > 660
+    assert [adviser.site_factor(each, 0) for each in cases.values()] == [0] * 4

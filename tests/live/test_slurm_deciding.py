@@ -520,3 +520,17 @@ def test_an_operators_comment_with_a_deadline_is_a_hold_of_ours(
     assert value.value == 400.0
     start(made, 203.0)
     assert slurm.orders[-1] == "release 7"
+
+
+@pytest.mark.parametrize("said", ["Access/permission denied for job 7", "7_1-3: Invalid user id"])
+def test_an_account_without_the_rights_hears_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    """Slurm 22.05 says either, by the order that is given; neither counts as carried out."""
+    control = tmp_path / "scontrol"
+    control.write_text(f"#!/bin/sh\necho '{said}' >&2\n")
+    control.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    marks = orders.Marks(tmp_path)
+    with pytest.raises(ConnectionError, match=re.escape(said)):
+        marks.carry_out([orders.Order("release 7")])
