@@ -66,8 +66,11 @@ def follow_what_is_left_to_the_cluster(client, queue):
     """It is said, nobody here starts or releases it though there is room, and it is load."""
     queue.put("88", user="bob", licences=True)
     until(client, _88="held")
-    left = "left to the cluster: it asks for licences"
-    assert client.get("/v1/jobs/88").json()["reason"]["sentence"] == left
+    left, end = "left to the cluster: it asks for licences", time.monotonic() + 30.0
+    while (reason := client.get("/v1/jobs/88").json()["reason"]) is None:  # of the next snapshot
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert reason["sentence"] == left
     refused = client.post("/v1/jobs/88/release")
     assert (refused.status_code, left in refused.text) == (409, True)
     assert answered(client, "/v1/jobs/88/wait").json()["helps"] == []
