@@ -83,7 +83,7 @@ def per_hour(times: LocalTimes, weights: Floats) -> Floats:
 def quartiles_by_hour(counts: Floats) -> pl.DataFrame:
     """A row per hour of the day: quartiles over the days (linear interpolation), mean, maximum.
 
-    Counts have the shape (days, 24), with at least one day (spec section 10, W3; golden value G20).
+    Counts have the shape (days, 24), with at least one day.
     """
     low, median, high = np.quantile(counts, (0.25, 0.5, 0.75), axis=0)
     return pl.DataFrame(
@@ -266,7 +266,7 @@ def variation(values: Floats) -> float:
 
 
 def tukey_box(values: Floats) -> TukeyBox:
-    """Tukey's box of at least one value (spec section 10, W15; golden value G21)."""
+    """Tukey's box of at least one value."""
     lower, median, upper = (float(q) for q in np.quantile(values, (0.25, 0.5, 0.75)))
     reach = 1.5 * (upper - lower)
     inside = (values >= lower - reach) & (values <= upper + reach)

@@ -1,4 +1,4 @@
-"""The estimate error as the study defines it: deciles around the truth, and a tail (spec W14)."""
+"""The estimate error as the study defines it: deciles around the truth, and a tail."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def percentage_errors(estimate: ArrayLike, actual: ArrayLike) -> Floats:
 
 
 def error_bucket(errors: ArrayLike) -> Integers:
-    """Nearest decile of each percentage error, or ``TAIL``: dissertation 3.6, 4.1.1; spec W14.
+    """Nearest decile of each percentage error, or ``TAIL`` (Park's dissertation, 3.6 and 4.1.1).
 
     10 floor((e + 5) / 10) up to +95 %, where +95 % counts for 90; all above is the tail.
     """

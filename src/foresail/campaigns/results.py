@@ -70,7 +70,7 @@ class Measured:
 
     mean_e_loss: float | None
     """Mean of log10(cpus x runtime) times the squared over- or the linear under-prediction, the
-    weight floored as in ``regression`` (spec section 6)."""
+    weight floored as in ``regression``."""
     under_predicted_share: float | None
     corrections: int
 

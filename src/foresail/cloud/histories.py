@@ -204,7 +204,7 @@ class JointHistory:
         return np.asarray(np.divide(paid, total, out=np.full(total.size, np.nan), where=total > 0))
 
     def correlations(self) -> Floats:
-        """Shape (types, types): pairwise correlation of being up (spec section 11, item 34).
+        """Shape (types, types): pairwise correlation of being up.
 
         NaN with a type that was always up, or never.
         """

@@ -1,4 +1,4 @@
-"""Price catalogues: instance types and what each purchasing option of them costs (spec section 1).
+"""Price catalogues: instance types and what each purchasing option of them costs.
 
 Money is in the catalogue's currency per hour of one instance, unless a name says otherwise.
 """

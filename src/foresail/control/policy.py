@@ -41,7 +41,7 @@ _BUMP: Final = "exponential_increment(cycle_seconds=4,growth=1)"
 """TetriSched's answer to an expired estimate: one cycle more, every cycle."""
 
 _OF_THE_STUDY: Final = "incremental(reading=absolute)"
-"""The correction behind the figures of paper 004; its text adds increments to the last estimate
+"""The correction behind the figures of Reis' thesis; its text adds increments to the last estimate
 (``docs/concepts/policies.md``)."""
 
 NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
@@ -57,8 +57,8 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
         "slearn-joint": "slearn(source=proved,statistic=log_posterior),history",
     }
 )
-"""Short forms that have a name: EASY++ (Tsafrir 2007), EASY-SJBF, the winner of paper 004, and what
-Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md`` and
+"""Short forms that have a name: EASY++ (Tsafrir 2007), EASY-SJBF, the winner of Reis' thesis, and
+what Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md`` and
 ``0012-guard-by-reference.md``); 3Sigma, TetriSched and the stack that it is compared with
 (``docs/concepts/plan-ahead.md``); SLearn with history and pilots joined. Those that only
 publications need come with the studies: see ``named_policies``."""

@@ -38,8 +38,7 @@ _ROUNDING: Final = 1e-9
 class Histogram:
     """The belief of someone who kept a streaming histogram of what was seen.
 
-    Until the first merge its bins are exact atoms; afterwards the density is linear between them
-    (spec 3sigma-distsched section 2.3).
+    Until the first merge its bins are exact atoms; afterwards the density is linear between them.
 
     Raises ``ValueError`` if the row is not as above, or nothing is left beyond ``elapsed``.
     """

@@ -126,7 +126,7 @@ def evaluate(
         One of ``foresail.traces.measured.QUANTITIES``; jobs that it is unknown of are left out.
     learning
         ``on_completion`` (a job is learned when it has ended) or ``in_order`` (a job is learned
-        right after it was predicted, in order of submission: spec A-9).
+        right after it was predicted, in order of submission).
     watch
         Is given a measure of how many submissions, starts and ends there have been.
 

@@ -46,7 +46,7 @@ class Scores:
     within_factor_two: Interval
     """Their share between half and double the truth, with its interval."""
     nmae: Interval
-    """Sum of the absolute errors over the sum of the truths (spec A-7)."""
+    """Sum of the absolute errors over the sum of the truths."""
     within_factor_two_of_median: Interval
     nmae_of_median: Interval
     """The same two for the median of each belief as the estimate instead of its mean."""

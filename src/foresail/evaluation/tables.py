@@ -92,7 +92,7 @@ class Derived:
 def derived_runtimes(
     workload: Workload, predictor: str | PlugIn, baseline: Evaluation
 ) -> tuple[Derived, ...]:
-    """The baseline, and the runtimes derived from estimates of the cpu time (spec 3.3, W18).
+    """The baseline, and the runtimes derived from estimates of the cpu time.
 
     Divided by: the estimated average cpus, the real average, the request, and the cpus used in the
     first measured period (left out where there is no usage table).

@@ -20,7 +20,7 @@ _SUCCESSFUL: Final = [each.value for each in (EndedBecause.COMPLETED, *sorted(RE
 def bounded_slowdown(
     wait: pl.Expr, runtime: pl.Expr, bound_seconds: float = SLOWDOWN_BOUND_SECONDS
 ) -> pl.Expr:
-    """max((wait + runtime) / max(runtime, bound), 1), all in seconds (spec section 9)."""
+    """max((wait + runtime) / max(runtime, bound), 1), all in seconds."""
     return ((wait + runtime) / runtime.clip(lower_bound=bound_seconds)).clip(lower_bound=1.0)
 
 
@@ -129,7 +129,7 @@ class PredictionQuality:
     predicted_jobs: int
     """Jobs with a prediction."""
     mean_absolute_error_seconds: float
-    """Mean of abs(prediction - runtime), corrections left out (spec section 9)."""
+    """Mean of abs(prediction - runtime), corrections left out."""
     within_factor_two: float
     under_predicted: float
     over_predicted: float

@@ -138,7 +138,7 @@ _HOUR: Final = 3600.0
 class DeadlineMetrics:
     """Results of jobs with deadlines (SLO jobs) and the others (best-effort) of a schedule.
 
-    Spec 3sigma-distsched section 6.4. Goodput is the work of jobs that have completed, in cpu hours
+    Goodput is the work of jobs that have completed, in cpu hours
     of their nominal runtimes, so that a job does not count for more where it runs slowly; these are
     the machine hours of the published studies where a node has one cpu.
     """
@@ -156,8 +156,8 @@ class DeadlineMetrics:
     accepted_slo_attainment: float
     unreserved_slo_attainment: float
     """Shares of SLO jobs that completed by their deadline: of all; of those that were promised
-    nodes; of those refused that. NaN where there are none (spec tetrisched section
-    10)."""
+    nodes; of those refused that. NaN where there are none (as of TetriSched, EuroSys 2016,
+    section 6)."""
     goodput_hours: float
     slo_goodput_hours: float
     slo_on_time_goodput_hours: float

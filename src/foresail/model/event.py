@@ -432,7 +432,7 @@ def recorded_name(name: str) -> str:
 STANDARD: Final = Conventions("standard", "per_instant", "ends_first", "actual")
 
 PREDICTSIM: Final = Conventions("predictsim", "per_event", "submissions_first", "expected")
-"""The published study's simulator (spec section 2a). ``expected`` is a mistake of it, kept by name:
+"""The published study's simulator. ``expected`` is a mistake of it, kept by name:
 it may start a job on processors whose job ends later in the same second."""
 
 IN_CYCLES: Final = Conventions("in_cycles", "per_tick", "ends_first", "actual")

@@ -1,8 +1,8 @@
 """Quadratic regressions of all users, learned online: the published one, and one of quantiles.
 
 The latter is a distribution instead of one number: each level has its own coefficients under its
-own pinball loss, and all share the inputs' scales. Source: learned runtimes for backfilling,
-section 2.4; spec sections 4 to 7.
+own pinball loss, and all share the inputs' scales. Source: V. Reis' thesis (2015),
+section 2.4.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def _slope(model: Floats, number: int, error: float, weight: float) -> float:
 
 @part
 def _learn(inputs: PredictorInputs) -> None:
-    """Take one gradient step for each learned number (spec section 7)."""
+    """Take one gradient step for each learned number."""
     model, runtime = inputs.model, inputs.runtime
     numbers = max(int(model[_FRAMED]) - _FRAME, 1)
     basis, scales = model[_BASIS:_FIRST_LEVEL], model[_SCALES:_BASIS]

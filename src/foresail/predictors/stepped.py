@@ -181,8 +181,7 @@ class SteppedPredictor(Predictor):
         """Learn from an attempt that ended.
 
         One of an earlier run, never predicted here, is learned as if it had been submitted at its
-        start. One that ran where it is slow teaches what it would have taken where it runs best
-        (spec 3sigma-distsched A-8).
+        start. One that ran where it is slow teaches what it would have taken where it runs best.
         """
         teaches = outcome.ended_because not in _TEACHES_NOTHING
         self.learn(job, outcome, outcome.preferred_runtime_seconds if teaches else math.nan)

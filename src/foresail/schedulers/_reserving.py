@@ -1,7 +1,7 @@
 """Admission at submission, as Rayon does it: a reservation within now and the deadline, or none.
 
-What is promised is a plan, never more than there is. Source: TetriSched (EuroSys 2016), section 2;
-spec tetrisched sections 3.1, 3.2, 5 and T-3 (the paper only cites it).
+What is promised is a plan, never more than there is. Source: TetriSched (EuroSys 2016), section 2,
+which only cites it.
 """
 
 from __future__ import annotations

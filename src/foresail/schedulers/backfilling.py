@@ -1,6 +1,6 @@
 """Passes over queues: in order, EASY, conservative, and backfilling guarded by EASY.
 
-Sources: paper 004, sections 2.2 and 2.3 (EASY, EASY-SJBF); Mu'alem and Feitelson 2001
+Sources: Reis' thesis, sections 2.2 and 2.3 (EASY, EASY-SJBF); Mu'alem and Feitelson 2001
 (conservative). The age guard, several reservations and ``guarded_backfilling`` are ours.
 
 ``guarded_backfilling`` orders the whole queue instead of the backfill phase alone: a job that would

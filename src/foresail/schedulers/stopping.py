@@ -143,11 +143,11 @@ class PriorityParameters:
 class Priority(Scheduler):
     """Jobs with deadlines first, stopping the youngest others for them; no runtimes are asked for.
 
-    The baseline ``Prio`` of 3Sigma, whose rules its source leaves open (spec 3sigma-distsched
-    section 6.2): jobs with deadlines in order of submission, on preferred nodes if they fit there,
-    else on any, skipping those that do not fit; where one does not fit, the youngest running jobs
-    without a deadline are stopped until it would; then the others in order of submission on what
-    is left. It never waits for preferred nodes and gives no job up.
+    The baseline ``Prio`` of 3Sigma, whose rules its source leaves open: jobs with deadlines in
+    order of submission, on preferred nodes if they fit there, else on any, skipping those that do
+    not fit; where one does not fit, the youngest running jobs without a deadline are stopped until
+    it would; then the others in order of submission on what is left. It never waits for preferred
+    nodes and gives no job up.
     """
 
     def __init__(self, parameters: PriorityParameters) -> None:
@@ -201,7 +201,7 @@ class CapacityParameters:
 class CapacityStack(ReservingScheduler):
     """Reserved jobs from the start of their reservation; all others in a queue on what is left.
 
-    The baseline Rayon/CapacityScheduler of TetriSched, as spec tetrisched section 9 models it. A
+    The baseline Rayon/CapacityScheduler of TetriSched (EuroSys 2016). A
     job with a deadline asks for a reservation at submission. Within it the job has its nodes for
     certain: the youngest others are stopped for it if necessary. Before it begins the job waits.
     Once it is over, the job goes on (or waits on) as one of the others. These start in order of

@@ -1,7 +1,7 @@
 """STRL: expressions, what is there to give, what a file of requests says, and what is odd in it.
 
 Leaves ask for nodes over a time, operators combine what they are worth.
-Source: Tumanov et al., TetriSched (EuroSys 2016), section 4; spec tetrisched sections 4.1 and 4.2.
+Source: Tumanov et al., TetriSched (EuroSys 2016), section 4.
 """
 
 from __future__ import annotations

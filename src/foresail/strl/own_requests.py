@@ -3,7 +3,7 @@
 A task is a node of the expression. Starts count from the job's submission, and are the earliest
 ones: what is written of nodes and a start holds until a later start of the same nodes. Durations
 say how many times longer the job runs in one place than where it is quickest; how long that is,
-predictors say. Source: TetriSched (EuroSys 2016), section 4; spec tetrisched section 4.
+predictors say. Source: TetriSched (EuroSys 2016), section 4.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@
     job1 = max(nCk(gpu, 2, 0, 2h, 4), nCk(all, k=2, s=0, dur=3h, v=3))
 
 Names are defined before they are used. What no other expression uses is a request.
-Source: Tumanov et al., TetriSched (EuroSys 2016), section 4; spec tetrisched section 4.1.
+Source: Tumanov et al., TetriSched (EuroSys 2016), section 4.
 """
 
 from __future__ import annotations

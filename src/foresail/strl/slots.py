@@ -1,7 +1,7 @@
 """Time in slots and nodes in partitions: what is counted instead of named.
 
 Partitions are nodes that no equivalence set distinguishes. Source: Tumanov et al., TetriSched
-(EuroSys 2016), section 7.3; spec tetrisched section 7.
+(EuroSys 2016), section 7.3.
 """
 
 from __future__ import annotations

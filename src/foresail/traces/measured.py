@@ -68,9 +68,10 @@ def quantity(workload: Workload, name: str) -> Floats:
 
     ``cpu`` and ``memory`` are averages over the tasks' measured time, ``cpu_time`` and
     ``memory_time`` sums over it per measured task, ``cpu_max`` and ``memory_max`` the highest of
-    any task and period (paper 000, 5.1.1 and 5.3.1), ``cpu_spread`` and ``memory_spread`` the
-    standard deviation of the tasks' averages, of jobs with several. They come from the usage table
-    where there is one, else from what the jobs table says was used, which has neither of these.
+    any task and period (Park's dissertation, 5.1.1 and 5.3.1), ``cpu_spread`` and ``memory_spread``
+    the standard deviation of the tasks' averages, of jobs with several. They come from the usage
+    table where there is one, else from what the jobs table says was used, which has neither of
+    these.
 
     Raises ``UnknownNameError`` if ``name`` is not one of ``QUANTITIES``.
     """

@@ -70,8 +70,7 @@ PACKING: Final[Mapping[str, str]] = MappingProxyType(
         "dist-no-preempt": "distsched(preemption=no),usage",
     }
 )
-"""DistSched, the points that it was compared with, and its ablations (spec 3sigma-distsched section
-9)."""
+"""DistSched, the points that it was compared with, and its ablations."""
 
 TASKS: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -34,7 +34,7 @@ GONE: Final = ("completed", "evicted", "left")
 """After these a task uses nothing."""
 
 EVICTION_SHARE: Final = 0.95
-"""Share of a machine's memory that is held when tasks are evicted (chosen; spec section 14)."""
+"""Share of a machine's memory that is held when tasks are evicted (chosen)."""
 
 
 def read_use(log: Path) -> pl.DataFrame:

@@ -23,8 +23,8 @@ _SWITCH: Final = 1.0
 def distance_to_exponential(gaps: Floats) -> float:
     """Largest distance between the gaps' distribution and the exponential one of the same mean.
 
-    D = max over the sorted gaps of max(i/n - F, F - (i-1)/n) (spec section 10, W7; golden value
-    G19). There is at least one gap of at least 0 (any unit), and their mean is positive.
+    D = max over the sorted gaps of max(i/n - F, F - (i-1)/n). There is at least one gap of at least
+    0 (any unit), and their mean is positive.
     """
     ordered = np.sort(gaps)
     count = ordered.size
@@ -61,7 +61,7 @@ _FEWEST: Final = 30
 def interarrivals(workload: Workload) -> Answer | str:
     """Cumulative shares of the gaps between submissions, against the exponential distribution.
 
-    Spec section 10, W7 (dissertation, figure 3.5). Gaps between consecutive submissions, zeros
+    Park's dissertation, figure 3.5. Gaps between consecutive submissions, zeros
     included.
     """
     gaps = np.diff(columns.submissions(workload))
@@ -136,7 +136,7 @@ _NO_WHOLE_DAY: Final = "The log holds no whole day from midnight to midnight."
 def hourly_submissions(workload: Workload) -> Answer | str:
     """Jobs submitted per hour of the day: median and quartiles over the days.
 
-    Spec section 10, W3 (dissertation, figure 3.3). Incomplete first and last days are dropped.
+    Park's dissertation, figure 3.3. Incomplete first and last days are dropped.
     """
     times = columns.local_times(workload)
     if not times.whole_days:
@@ -158,7 +158,7 @@ def hourly_submissions(workload: Workload) -> Answer | str:
 def hourly_tasks(workload: Workload) -> Answer | str:
     """Tasks submitted per hour of the day: median and quartiles over the days.
 
-    Spec section 10, W4 (dissertation, figure 3.4). Incomplete first and last days are dropped.
+    Park's dissertation, figure 3.4. Incomplete first and last days are dropped.
     """
     times = columns.local_times(workload)
     tasks = columns.tasks(workload)
@@ -226,7 +226,7 @@ _HOUR_SECONDS: Final = 3600.0
 def size_by_hour(workload: Workload) -> Answer | str:
     """Mean size, runtime and work of the jobs submitted in each hour of the day.
 
-    Spec section 10, W5 (dissertation, section 3.3). Night is before 7 and from 19 h on. Means by
+    Park's dissertation, section 3.3. Night is before 7 and from 19 h on. Means by
     hour over the jobs of known size and runtime.
     """
     cpus, runtimes = columns.cpus(workload), columns.runtimes(workload)
@@ -312,7 +312,7 @@ MONTH_SECONDS: Final = 29 * 86400.0
 def representative_months(workload: Workload) -> Answer | str:
     """Means of 29-day windows over the mean of the whole log: gaps, runtimes and sizes.
 
-    Spec section 10, W15 (dissertation, figure 3.11; golden value G21). Windows count from the first
+    Park's dissertation, figure 3.11. Windows count from the first
     submission; the last, partial one is dropped. A gap belongs to the window in which it ends.
     Ratios of each window; a window without jobs has none.
     """

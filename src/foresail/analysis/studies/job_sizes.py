@@ -24,7 +24,7 @@ _GIBIBYTE: Final = 2.0**30
 def job_sizes(workload: Workload) -> Answer | str:
     """Cumulative shares of what jobs ask for, and shares of jobs small and large for the machine.
 
-    Spec section 10, W1 (dissertation, figure 3.1). Jobs that do not say how many cpus they ask for
+    Park's dissertation, figure 3.1. Jobs that do not say how many cpus they ask for
     are left out.
     """
     asked = columns.cpus(workload)
@@ -86,7 +86,7 @@ def _plot(name: str, label: str, said: str) -> Plot:
 def tasks_per_job(workload: Workload) -> Answer | str:
     """Cumulative shares of the number of tasks.
 
-    Spec section 10, W8 (dissertation, figure 3.6). Tasks of the jobs that say how many they have.
+    Park's dissertation, figure 3.6. Tasks of the jobs that say how many they have.
     """
     every = columns.tasks(workload)
     tasks = columns.known(every)
@@ -124,7 +124,7 @@ def tasks_per_job(workload: Workload) -> Answer | str:
 def job_durations(workload: Workload) -> Answer | str:
     """Cumulative shares of runtimes.
 
-    Spec section 10, W2 and the runtimes of W16 (dissertation, figures 3.2 and 4.2a). Jobs without
+    Park's dissertation, figures 3.2 and 4.2a. Jobs without
     a runtime are left out.
     """
     every = columns.runtimes(workload)
@@ -169,7 +169,7 @@ def job_durations(workload: Workload) -> Answer | str:
 def outcome_breakdown(workload: Workload) -> Answer | str:
     """Shares of jobs and of cpu time by outcome.
 
-    Spec section 10, W10 (dissertation, figure 3.7). Shares over the jobs whose outcome is known;
+    Park's dissertation, figure 3.7. Shares over the jobs whose outcome is known;
     unknown work counts as none.
     """
     outcome = columns.outcomes(workload)
@@ -235,7 +235,7 @@ _MEASURES: Final = ("jobs", "cpu time")
 def sizes_by_outcome(workload: Workload) -> Answer | str:
     """Cumulative shares of cpus asked for, successful and unsuccessful jobs apart.
 
-    Spec section 10, W11 (dissertation, figure 3.8). Sizes of the jobs whose size and outcome are
+    Park's dissertation, figure 3.8. Sizes of the jobs whose size and outcome are
     known.
     """
     outcome = columns.outcomes(workload)
@@ -291,7 +291,7 @@ _LEAST_JOBS: Final = 30
 def success_by_cpu_hours(workload: Workload) -> Answer | str:
     """Share of successful jobs by decade of the cpu hours they took.
 
-    Spec section 10, W12 (dissertation, figure 3.9). Everything below 0.01 cpu hours is one bin.
+    Park's dissertation, figure 3.9. Everything below 0.01 cpu hours is one bin.
     Success of the jobs whose outcome, size and runtime are known.
     """
     outcome = columns.outcomes(workload)

@@ -22,7 +22,7 @@ from foresail.traces.workload import Workload
 def request_against_usage(workload: Workload) -> Answer | str:
     """Error of requests taken as estimates of what is used: cpus, memory, and time.
 
-    Spec section 10, W17 (dissertation, figure 5.1; golden value G23). Used cpus are the mean over
+    Park's dissertation, figure 5.1. Used cpus are the mean over
     the job's life: from the usage table, or else its cpu time over its runtime. Histograms over the
     jobs whose request is known and whose use is known and not 0.
     """
@@ -93,7 +93,7 @@ _BINS: Final = 400
 def allocation_over_time(workload: Workload) -> Answer | str:
     """Cpus of the running jobs as a step function of time, against the machine's.
 
-    Spec section 10, W6 (dissertation, section 3.4). Use between the first and the last submission,
+    Park's dissertation, section 3.4. Use between the first and the last submission,
     by what the log says of starts and ends. Means over bins and over all time are exact; a job
     holds what was allocated to it, or else what it asked for.
     """

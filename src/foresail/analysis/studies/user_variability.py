@@ -22,7 +22,7 @@ _MOST_USERS: Final = 2000
 def user_variability(workload: Workload) -> Answer | str:
     """Variation of the cpus asked for within each user's jobs, and the furthest from the mean.
 
-    Spec section 10, W9 (dissertation, section 3.4; golden value G22). The deviation of a user is
+    Park's dissertation, section 3.4. The deviation of a user is
     the largest over the jobs of max(cpus / mean, mean / cpus). Users with at least two jobs of
     known size.
     """
@@ -106,7 +106,7 @@ def user_variability(workload: Workload) -> Answer | str:
 def resubmissions(workload: Workload) -> Answer | str:
     """Count submissions of jobs of one name; a name is an executable together with its user.
 
-    Spec section 10, W13 (dissertation, section 3.5). Submissions per name, over the jobs whose
+    Park's dissertation, section 3.5. Submissions per name, over the jobs whose
     executable is known.
     """
     jobs = workload.jobs.select("user", "executable")
@@ -167,7 +167,7 @@ HIGH: Final = 1.0
 def runtime_variability(workload: Workload) -> Answer | str:
     """Coefficient of variation of runtimes within each user's jobs, and within each size.
 
-    Spec section 10, W16 (dissertation, figures 4.2b and 4.2c). Groups of one job, or of no runtime
+    Park's dissertation, figures 4.2b and 4.2c. Groups of one job, or of no runtime
     but 0, have no variation. Variation over the groups of at least two jobs of known runtime.
     """
     jobs = workload.jobs.select("user").with_columns(

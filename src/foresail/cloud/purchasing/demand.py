@@ -264,7 +264,7 @@ class PricedDemand:
 def priced_demand(
     jobs: BoughtJobs, units: Floats, prices: JobPrices, slot_hours: float, filled: int, slots: int
 ) -> PricedDemand:
-    """Stack jobs that start at once, each a class of price (step 6 of spec section 4.1).
+    """Stack jobs that start at once, each a class of price.
 
     ``units`` are what each job holds of the resource, shape (jobs,). Demand within a slot is
     averaged; slots beyond the filled ones (see ``horizon_slots``) repeat them.

@@ -111,7 +111,7 @@ def mix(
     request: MixRequest = DEFAULT_REQUEST,
     terms: purchase_terms.PurchaseTerms | None = None,
 ) -> MixReport:
-    """The mix of purchasing options for jobs that never wait (paper 003 chapter 5; spec section 4).
+    """The mix of purchasing options for jobs that never wait (Ambati's thesis, chapter 5).
 
     Each job starts when it was submitted. The catalogue is of one region, with the buyer's
     discounts and commitments. ``terms`` are on sale; None: what it offers of what is asked for.

@@ -154,7 +154,7 @@ def plan_offline(
     resource: str = "cores",
     held: Sequence[HeldCapacity] = (),
 ) -> OfflinePlan:
-    """The cheapest purchases for one resource in hindsight (spec section 4.1).
+    """The cheapest purchases for one resource in hindsight (Ambati's thesis, chapter 5).
 
     Each job gets the cheapest option without a commitment; units are stacked in every slot, the
     dearest at the bottom; and each level gets the windows of 1 and 3 years and the schedules that

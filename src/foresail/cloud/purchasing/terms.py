@@ -18,7 +18,7 @@ from foresail.model.errors import InputError, UnknownNameError, require
 
 @dataclass(frozen=True, slots=True)
 class ExponentialRevocation:
-    """Exponential lifetimes (spec section 4.1)."""
+    """Exponential lifetimes."""
 
     mean_hours: float = 24.0
 
@@ -108,7 +108,7 @@ RevocationModel = ExponentialRevocation | CappedRevocation | ObservedRevocation
 DEFAULT_LIFETIME_HOURS: Final = 24.0
 _GOOGLE_CAP_HOURS: Final = 24.0
 _CORE_TO_GIB_PRICE: Final = 0.031611 / 0.004237
-"""Of Google's custom machines (spec section 1): what a core costs, in GiB."""
+"""Of Google's custom machines: what a core costs, in GiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +323,7 @@ PROVIDERS: Final[Mapping[str, tuple[str, ...]]] = {
     "google-customised": ("sustained_tiers", "customised_markup"),
     "all": ("sustained_tiers", "customised_markup"),
 }
-"""What each provider sells of a catalogue (paper 003, section 5.5), beside terms and transient."""
+"""Offers of each provider beside terms and transient machines (Ambati's thesis, section 5.5)."""
 
 
 def sold_by(provider: str, terms: PurchaseTerms) -> PurchaseTerms:

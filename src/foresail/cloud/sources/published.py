@@ -43,7 +43,7 @@ class ThesisPrices(PublishedPrices):
         valid_on=date(2018, 12, 31),
         currency="USD",
         offers=tuple(_thesis_offer(cores) for cores in _SIZES),
-        source="paper 003, table 2.1 and sections 5.5 and 6",
+        source="Ambati's thesis, table 2.1 and sections 5.5 and 6",
         sustained_use=prices.SustainedUse(),
         customised=prices.Customised(
             _CORE_WITH_4_GIB * _CORE_SHARE, _CORE_WITH_4_GIB * (1.0 - _CORE_SHARE) / 4.0, 1.05

@@ -145,7 +145,7 @@ def _multiply(masses: Floats, step: int, up: float, last: int) -> None:
 
 
 def capacity_distribution(offers: Offers, counts: Integers, needed: int) -> Floats:
-    """Probability of every capacity of a pool (spec 2.2, equations 3.1 and 3.2).
+    """Probability of every capacity of a pool (Ambati's thesis, equations 3.1 and 3.2).
 
     ``counts`` are machines of each type, shape (types,). ``needed`` is a capacity in grains of the
     offers, at least 1; more than that is counted together.

@@ -22,7 +22,7 @@ _HOUR: Final = 3600.0
 def estimated_offers(
     history: JointHistory, kinds: Mapping[str, MachineKind], *, doubt_hours: float = 0.0
 ) -> Offers:
-    """Types as a stretch of history shows them, each by itself (spec 2.5).
+    """Types as a stretch of history shows them, each by itself.
 
     A market that was never up is left out, as there is no price to pay for it.
 
@@ -146,7 +146,7 @@ def rolled(
     step_seconds: float,
     first_seconds: float,
 ) -> list[Realised]:
-    """Plan again and again of a trailing window, and see what became of each plan (spec 2.5).
+    """Plan again and again of a trailing window, and see what became of each plan.
 
     Raises ``InputError`` as ``planned``, or if the first plan begins beyond the history.
 

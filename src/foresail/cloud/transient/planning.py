@@ -43,7 +43,7 @@ def chosen(
     allowed
         Shortfall that is good enough.
     gain
-        By what the next machine is chosen (spec 2.3).
+        By what the next machine is chosen.
     dearest
         Price per hour at which to give up.
 
@@ -70,7 +70,7 @@ def completed(
 
     The gain is measured at what the pool has, until that is enough. Measured at the capacity that
     the pool would have with the machine, one type would be stacked on itself and the gains would
-    end (spec 2.3).
+    end.
     """
     counts = begun.copy()
     if not counts.any():
@@ -253,10 +253,11 @@ def plan(
     extra_nines: float = 0.0,
     choose: PoolRule = best_of_scales,
 ) -> CapacityPlan:
-    """Plan what to rent so that a capacity is there with some availability (spec 2.3).
+    """Plan what to rent so that a capacity is there with some availability.
 
-    A capacity of hundreds of machines is planned as several times a part of it: that pool is just
-    as available, and the parts make up at most 1 % more than the capacity.
+    Source: Ambati's thesis, chapter 3. A capacity of hundreds of machines is planned as several
+    times a part of it: that pool is just as available, and the parts make up at most 1 % more than
+    the capacity.
 
     Raises ``UnreachableError`` if no pool of these types is so available; ``InputError`` if
     capacity or availability cannot be.

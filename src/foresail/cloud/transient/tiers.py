@@ -81,7 +81,7 @@ class TieredPlan:
 def plan_tiers(
     offers: Offers, tiers: Sequence[Tier], availability: float, *, extra_nines: float = 0.0
 ) -> TieredPlan:
-    """Plan every tier by itself, each for the root of the target (spec 2.4).
+    """Plan every tier by itself, each for the root of the target.
 
     ``availability`` is the share of time that all tiers must have their capacity; the others are as
     for ``foresail.cloud.transient.planning.plan``.

@@ -7,7 +7,7 @@ afterwards the count up to a value runs through half of each bin's count at its 
 density in between, from 0 at the smallest value to everything at the largest. Where the first
 (last) centroid is the smallest (largest) value itself, half of its count is an atom there.
 
-Source: spec 3sigma-distsched section 2.3; golden values G4 and G24.
+Source: Ben-Haim and Tom-Tov (2010), as 3Sigma uses it (Park's dissertation, chapter 4).
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def runtime_predictability(
 ) -> Answer | str:
     """Histogram of the errors of runtime estimates from history.
 
-    Spec section 10, W14 (dissertation, figures 3.10 and 4.2d; golden value G23). Jobs are learned
+    Park's dissertation, figures 3.10 and 4.2d. Jobs are learned
     from when they have ended. Errors over the jobs that ran for more than 0 s.
     """
     first = workload.with_jobs(workload.jobs.head(_MOST_JOBS))
@@ -91,7 +91,7 @@ _FEWEST: Final = 30
 def usage_predictability(parameters: PredictabilityParameters, workload: Workload) -> Answer | str:
     """Errors of estimates from history per quantity, and by week from an empty history on.
 
-    Spec section 10, W18 (dissertation, figures 5.2 and 5.3). Errors over the jobs that used more
+    Park's dissertation, figures 5.2 and 5.3. Errors over the jobs that used more
     than none of a quantity.
     """
     first = workload.with_jobs(workload.jobs.head(_MOST_JOBS_OF_USAGE))

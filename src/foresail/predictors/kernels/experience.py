@@ -9,7 +9,7 @@ uniform while nothing changes, whatever the distribution is, and their cumulativ
 one downwards, each less a drift of half a standard deviation per value) crosses a level only as
 often as was chosen. The row then begins anew with the values since that sum was last zero.
 
-Source: spec 3sigma-distsched sections 2.3 and 3.1; ambiguities A-5 to A-8.
+Source: J. W. Park's dissertation (3Sigma), chapter 4; what it leaves open is ours.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ An expert is a feature-value with one of its estimators. What every expert of a 
 submission is kept with the job and scored when it has ended, so nothing is scored on what it had
 seen. The expert with the least error names the feature-value whose history is the belief.
 
-Source: spec 3sigma-distsched section 3.1; golden value G5.
+Source: J. W. Park's dissertation (JVuPredict and 3Sigma), chapter 4.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A user's history as the twenty features that the regressions learn from.
 
-Source: paper 004 table 2.2; spec section 5. History is what has ended, in order of ending; running
+Source: Reis' thesis, table 2.2. History is what has ended, in order of ending; running
 jobs are those started and not ended. Rows of zeros are a user (or slot) without history.
 """
 

@@ -47,7 +47,7 @@ def basis_size(features: int) -> int:
 
 @part
 def expand(features: Floats, basis: Floats) -> None:
-    """Write 1, x_i, then x_i x_l for i <= l, into ``basis`` (spec section 5)."""
+    """Write 1, x_i, then x_i x_l for i <= l, into ``basis``."""
     basis[0] = 1.0
     term = 1
     for i in range(features.size):

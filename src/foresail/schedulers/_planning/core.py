@@ -67,7 +67,7 @@ class PlanAhead(ReservingScheduler):
     other get the same decisions, on fast machines and slow ones. ``last`` says what the last
     decision cost; None if no job waited. Jobs with options of their own run in these only.
 
-    Source: TetriSched (EuroSys 2016) and 3Sigma (2019, chapter 4); spec 3sigma-distsched section 5.
+    Source: TetriSched (EuroSys 2016) and 3Sigma (2019, chapter 4).
     """
 
     places_by_options = True

@@ -358,7 +358,7 @@ def stopping_cost(
     """Cost of stopping each running job: the worth of the work that is lost, and something more.
 
     The source leaves it open. Here: by how much more a job is worth that goes on than one that
-    starts again now, and the least that a stop costs (spec section 5.7). A job past its deadline
+    starts again now, and the least that a stop costs. A job past its deadline
     that is still worth something costs all of that, lest such jobs stop each other in turn.
     """
     least = _PREEMPTION_COST * parameters.best_effort_value

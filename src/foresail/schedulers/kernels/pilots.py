@@ -1,7 +1,7 @@
 """Sampling of a job by its first tasks: how many are pilots, which, and what follows.
 
-Source: spec slearn, sections 3.2, 3.3 (the figure corrected as in 11.1 to 11.5), 5 and 6.1; golden
-values 10.2 and 10.4. The drawn order and the statistics other than the mean are ours.
+Source: Jajoo et al., SLearn (NSDI 2022), errors of its figures corrected. The drawn
+order and the statistics other than the mean are ours.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def _mean(values: Floats) -> float:
 def posterior_mean(
     pilots: Floats, task_variance: float, prior: float, prior_variance: float
 ) -> float:
-    """Mean of the belief after the pilots (seconds of each), all normal (spec section 6.1).
+    """Mean of the belief after the pilots (seconds of each), all normal.
 
     ``task_variance`` is that of tasks about their job's mean; ``prior`` and ``prior_variance`` are
     the belief about the job's mean before (an infinite variance: none).
@@ -279,7 +279,7 @@ def total_seconds(sampled: float, predicted: float, others: float, share: float)
 
     ``sampled`` and ``predicted`` are seconds of the first stage's tasks as sampled, and as history
     has it; ``others`` those of the other stages' tasks as history has them (nan if unknown), which
-    are ``share`` times as many. Source: spec slearn section 5; golden value 10.4.
+    are ``share`` times as many.
     """
     if share == 0.0:
         return sampled
@@ -356,8 +356,8 @@ def in_time(
 
     Tasks of a job are taken to be log-normal about its mean (seconds), with this squared
     coefficient of variation. As many of them as the job gets slots start last, together; those
-    before them follow one another on these slots, with little chance in their sum. Spec slearn,
-    section 3.6 names tasks' maxima for deadlines; the rules are ours.
+    before them follow one another on these slots, with little chance in their sum.
+    SLearn names tasks' maxima for deadlines; the rules are ours.
     """
     together = min(tasks, slots)
     left = seconds - mean * (tasks - together) / slots

@@ -5,7 +5,7 @@ has ended, and asks which task starts in a free slot. Everything else is decided
 a new job, how many pilots it gets, what they show, and the queue that follows. The last functions
 are called from Python, one event at a time.
 
-Source: spec slearn, sections 3.1, 4 and 5.
+Source: Jajoo et al., SLearn (NSDI 2022).
 """
 
 from __future__ import annotations

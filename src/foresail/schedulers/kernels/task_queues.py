@@ -8,7 +8,7 @@ would be idle.
 
 Each call takes logarithmic time in the jobs and linear time in the (few) queues.
 
-Source: spec slearn, sections 2, 3.1, 3.4 and 4; golden values 10.1, 10.5 and 10.6.
+Source: Jajoo et al., SLearn (NSDI 2022).
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _WEIGHT_RATIO: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class QueueParameters:
-    """Queues with exponential thresholds (spec slearn, section 2)."""
+    """Queues with exponential thresholds."""
 
     queues: int = 10
     """How many."""

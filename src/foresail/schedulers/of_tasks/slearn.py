@@ -1,4 +1,4 @@
-"""SLearn: a job's first tasks show how long the others will take (paper 002, section 5.1.2)."""
+"""SLearn: a job's first tasks show how long the others will take (NSDI 2022, section 5.1.2)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SLearnParameters(scheduler.QueueParameters):
 
     source: Literal["pilots", "surer", "proved"] = "pilots"
     """What a job is estimated from: its ``pilots``, or whichever is expected to err less
-    (``surer``), the predictor's belief about its tasks or their mean (spec slearn section 6.1:
+    (``surer``), the predictor's belief about its tasks or their mean (from
     history if its variance is below that of tasks over the number of pilots), or history as far as
     it has proved itself (``proved``): a job that would be in the same queue whatever is likely is
     not sampled, and tasks of others wait in the queue for the most that is likely as soon as the

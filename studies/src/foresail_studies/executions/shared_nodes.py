@@ -41,7 +41,8 @@ class SharedMachines(ExecutionModel):
 
     Where cpus are short, tasks are slower; where memory is, tasks are evicted, and their allocation
     ends with ``LOST``: it is requeued and begins anew. It completes with the last of its tasks. By
-    delays and noise all that a task does takes longer. Source: paper 000, sections 5.1.3 and 5.4.1.
+    delays and noise all that a task does takes longer. Source: Park's dissertation, sections 5.1.3
+    and 5.4.1.
 
     ``hears_news`` is given the news of every instant: rows as ``kernels.shared_machines`` has them,
     in which tasks and machines are numbers: see ``task_names`` and ``machine_names``.

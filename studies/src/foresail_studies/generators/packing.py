@@ -86,7 +86,8 @@ def packing(parameters: PackingParameters, random: np.random.Generator) -> Workl
     """Two hours of jobs like those DistSched was tried on: tasks, their use, deadlines, machines.
 
     As in ``usage``, an application has a request, a median runtime and a share of its request that
-    it uses, and its jobs and their tasks scatter around them. Source: paper 000, section 5.4.1.
+    it uses, and its jobs and their tasks scatter around them. Source: Park's dissertation, section
+    5.4.1.
     """
     count = parameters.users * _APPLICATIONS_PER_USER
     cpus = np.minimum(random.choice(_CPU_REQUESTS, count), _MACHINE_CPUS)

@@ -78,7 +78,7 @@ class UsageBelief:
 class UsagePredictor:
     """3Sigma's predictor once per quantity: each has its own histories, scores and winner.
 
-    Source: spec 3sigma-distsched section 3.3.
+    Source: Park's dissertation, chapter 5.
 
     Raises ``UnknownNameError`` if there is no such quantity.
 

@@ -111,7 +111,7 @@ class HistoryPointParameters(HistoryParameters):
     """As there; by default those of SLearn's study."""
     utility: Literal["inverse_square", "median", "mean"] = "inverse_square"
     """What makes one number of a history: ``inverse_square``, the runtime with the same expected
-    utility where that falls with the square of the runtime (3Sigma, spec slearn 4.1); ``median``
+    utility where that falls with the square of the runtime (3Sigma); ``median``
     (Point-Est); ``mean``."""
 
 

@@ -63,7 +63,7 @@ class PerturbedParameters:
     """By how much of the real runtime beliefs are off, on average."""
     deviation_percent: float = 10.0
     """Standard deviation of the jobs' own shifts about it; 0: all are shifted alike, which is how
-    TetriSched's estimates are wrong (spec tetrisched section 2)."""
+    TetriSched's estimates are wrong."""
     spread_percent: float = 20.0
     """Standard deviation of a belief in per cent of the real runtime; 0 for points."""
     seed: int = 0
@@ -78,7 +78,7 @@ class PerturbedParameters:
 class Perturbed(Predictor):
     """Predicts a normal distribution about the real runtime, shifted (needs the truth revealed).
 
-    Source: 3Sigma, figure 4.9; spec 3sigma-distsched section 6.3 and A-20.
+    Source: 3Sigma, figure 4.9.
     """
 
     def __init__(self, parameters: PerturbedParameters) -> None:

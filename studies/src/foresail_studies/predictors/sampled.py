@@ -46,7 +46,7 @@ def samples_of(attributes: Mapping[str, str]) -> NDArray[np.float64]:
 class Sampled(Predictor):
     """Predicts the samples that jobs carry (generator ``e2e_sample``); without any, the limit.
 
-    Source: 3Sigma, figure 4.11 (E2E-SAMPLE-n); spec 3sigma-distsched section 6.3.
+    Source: 3Sigma, figure 4.11 (E2E-SAMPLE-n).
     """
 
     def __init__(self, parameters: NoParameters) -> None:

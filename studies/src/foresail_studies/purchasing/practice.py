@@ -1,7 +1,7 @@
 """The practical policy on a log: what it reserves after a training period, and how that serves.
 
 Jobs go to machines that are reserved; those that find no room there are rented the option that is
-cheapest for their predicted runtime (spec section 4.2).
+cheapest for their predicted runtime.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ def train(
     terms: PublishedTerms,
     settings: OfflineSettings = DEFAULT_SETTINGS,
 ) -> tuple[ReservedMachines, ...]:
-    """Reserve what would have been best for past jobs, if they come again (spec section 4.2).
+    """Reserve what would have been best for past jobs, if they come again.
 
     The amounts of each term become machines (see ``machines_for``). So does the amount that was
     scheduled; its machines, the largest first, stand for as many levels as they have cores, from
@@ -496,7 +496,7 @@ def _fitted(
 def practise(
     workload: Workload, catalogue: PriceCatalogue, mix: MixRequest, training_hours: float
 ) -> tuple[OnlineOutcome, float]:
-    """Let the policy learn from the log's first hours, and serve the rest (spec section 4.2).
+    """Let the policy learn from the log's first hours, and serve the rest.
 
     Beside its outcome, what the optimum in hindsight pays for the same jobs, in any amounts. It
     goes by what its own regression of runtimes, trained on the same period, believes.

@@ -1,8 +1,8 @@
 """Machines with the tasks on them, and one decision: which jobs start now, on which of them.
 
 What a task uses is laid out on the steps that packing counts in; room is made for one that waits.
-Behind that: observed use of tasks, and the work and memory of those that begin anew (paper 000,
-5.3.2).
+Behind that: observed use of tasks, and the work and memory of those that begin anew (Park's
+dissertation, 5.3.2).
 """
 
 from __future__ import annotations
@@ -458,8 +458,8 @@ class Restarts:
 def work_knowing(work: Distribution, done: float) -> float:
     """Expected cpu seconds of a task that has once done so much without being through.
 
-    Where nothing that is known takes longer, as much again is taken to be left (paper 000, section
-    5.3.2).
+    Where nothing that is known takes longer, as much again is taken to be left (Park's
+    dissertation, section 5.3.2).
     """
     if done <= 0.0:
         return work.mean()

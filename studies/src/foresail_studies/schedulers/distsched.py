@@ -92,7 +92,7 @@ class DistSched(Scheduler):
 
     Where tasks may start apart they do. Where nodes are not shared, a task uses what it asked for;
     where they are not known, each partition counts as one. What it has observed of tasks that share
-    nodes, which only simulations have, is not handed on. Source: paper 000, chapter 5.
+    nodes, which only simulations have, is not handed on. Source: Park's dissertation, chapter 5.
     """
 
     starts_tasks = True

@@ -29,7 +29,7 @@ from foresail_studies.study import GridPoint, Measure, Study, StudyParameters
 
 @dataclass(frozen=True, slots=True)
 class BarrierProgram:
-    """A parallel program with barriers (spec section 3, Tables 4.1 and 4.2)."""
+    """A parallel program with barriers (Ambati's thesis, tables 4.1 and 4.2)."""
 
     operations: float = 8_000.0
     """All work, W; an on-demand worker does one in a unit of time."""
@@ -143,7 +143,7 @@ def _amount(text: str, workers: Integers, field: str) -> Integers:
 
 
 def flexible(dropped: str, replicas: str = "0") -> BarrierModel:
-    """Flexible synchronisation; with backups the hybrid, whose formula is ours (spec section 3)."""
+    """Flexible synchronisation; with backups the hybrid, whose formula is ours."""
     return BarrierModel(replicas, dropped, keeps_partial_work=True)
 
 
@@ -227,7 +227,7 @@ def drawn_costs(
     """Costs by the mean time of runs with workers whose speeds are drawn anew in every interval.
 
     The thesis divides work by expected speeds; the mean of work over speed is larger, and without
-    end where speeds may be near 0 (spec section 11, item 12): give speeds a lower bound. With
+    end where speeds may be near 0: give speeds a lower bound. With
     bounded staleness workers really run apart here, by as many intervals as they may.
 
     ``speeds`` are those of a transient worker, above 0; 1 is that of an on-demand worker.

@@ -3,7 +3,7 @@
 Without a daemon the requests in flight on a machine are lost with it, and the load balancer sends
 more until its next health check. A daemon that hears of the revocation before has the machine
 cordoned and out of the balancer by then; only what arrives between these two steps is lost
-(TR-Kubernetes, spec 2.6).
+(TR-Kubernetes, Ambati's thesis, chapter 3).
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def with_patience(
     threshold_seconds: ArrayLike,
     joining: ArrayLike = 1.0,
 ) -> ImpatientQueue:
-    """The queue that an arrival joins only if its wait stays within a threshold (spec section 5).
+    """The queue that an arrival joins only if its wait stays within a threshold.
 
     Jobs that leave while waiting and that never join are the same, so both are this queue. The
     load may exceed what the servers can do.

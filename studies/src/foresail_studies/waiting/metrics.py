@@ -1,4 +1,4 @@
-"""Cost and waits of a waiting policy on a log (spec section 8)."""
+"""Cost and waits of a waiting policy on a log."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ Everything is a row of a table: machines, tasks, and segments of use, which are 
 
 A task needs the cpus of its segment to go at full pace. Given less, it is slower in proportion, so
 that the work of the segment (seconds times cpus) is the same; given all again, it is as fast as
-before. Source: paper 000, section 5.4.1.
+before. Source: Park's dissertation, section 5.4.1.
 """
 
 from __future__ import annotations

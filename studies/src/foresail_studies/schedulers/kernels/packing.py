@@ -2,8 +2,7 @@
 
 What is used of a resource is a certain amount, the least that is possible, and an excess above it,
 which is a distribution on multiples of a step (``masses``; what is missing from 1 lies beyond the
-last). So points are exact, and machines of different sizes have one step. Spec 3sigma-distsched,
-sections 7.2 to 7.7.
+last). So points are exact, and machines of different sizes have one step.
 """
 
 from __future__ import annotations
