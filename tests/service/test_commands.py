@@ -173,19 +173,21 @@ def test_nodes_are_drained_and_resumed(typed, service):
     with service.client() as client:
         (node,) = [each["name"] for each in client.get("/v1/nodes").json()["nodes"]]
     typed("nodes", "--drain", node)
-    job = typed("submit", "--", "true").strip()
-    with service.client() as client:
-        assert client.get(f"/v1/jobs/{job}").json()["state"] == "pending"
-        assert "drained  " in typed("nodes")
-        typed("nodes", "--drain", node, "--until", "2h")
-        assert "drained until " in typed("nodes")
-        (known,) = client.get("/v1/nodes").json()["nodes"]
-        assert known["until_seconds"] == pytest.approx(time.time() + 7200.0, abs=60.0)
-        path, asked = f"/v1/jobs/{job}/forecast", {"arrivals": False}
-        start = client.get(path, params=asked).json()["start"]
-        assert start["p10"] == pytest.approx(known["until_seconds"], abs=60.0)
+    try:
+        job = typed("submit", "--", "true").strip()
+        with service.client() as client:
+            assert client.get(f"/v1/jobs/{job}").json()["state"] == "pending"
+            assert "drained  " in typed("nodes")
+            typed("nodes", "--drain", node, "--until", "2h")
+            assert "drained until " in typed("nodes")
+            (known,) = client.get("/v1/nodes").json()["nodes"]
+            assert known["until_seconds"] == pytest.approx(time.time() + 7200.0, abs=60.0)
+            path, asked = f"/v1/jobs/{job}/forecast", {"arrivals": False}
+            start = client.get(path, params=asked).json()["start"]
+            assert start["p10"] == pytest.approx(known["until_seconds"], abs=60.0)
+    finally:
+        typed("nodes", "--resume", node)
     assert "--until" in typed("nodes", "--until", "2h", status=2)
-    typed("nodes", "--resume", node)
     typed("wait", job)
     assert "no node" in typed("nodes", "--drain", "none", status=2)
 
