@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import polars as pl
@@ -98,41 +100,63 @@ def tables_match_plots(name: str, make: Make) -> None:
 def input_unchanged(name: str, make: Make) -> None:
     """The workload is as it was."""
     del name
+    for odd, examined in _examined(make).items():
+        demand(not examined.changed, f"{odd}: its {', '.join(examined.changed)} changed")
+
+
+def same_workload_same_finding(name: str, make: Make) -> None:
+    """Asked twice, also by another instance, it finds the same."""
+    del name
+    for odd, examined in _examined(make).items():
+        workload = examined.workload
+        others = (examined.analysis.examine(workload), make().examine(workload))
+        for other in others:
+            demand(_same(examined.found, other), f"{odd}: another finding")
+
+
+def unknown_is_unavailable(name: str, make: Make) -> None:
+    """Without jobs, or about jobs of which nothing is known, it does not answer or crash."""
+    del name
+    found = _examined(make)["no jobs"].found
+    demand(isinstance(found, Unavailable), "an empty workload gets a finding")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Examined:
+    """An awkward workload, the analysis that was asked about it, and what came of it."""
+
+    workload: Workload
+    analysis: Analysis
+    found: Finding | Unavailable
+    changed: tuple[str, ...]
+    """Tables of the workload that are not as they were."""
+
+
+@cache
+def _examined(make: Make) -> dict[str, _Examined]:
+    """Examine each awkward workload once, for all rules, by its name."""
+    examined = {}
     for odd, workload in awkward_workloads().items():
         before = {
             part: table.clone()
             for part in ("jobs", "tasks", "usage")
             if (table := getattr(workload, part)) is not None
         }
-        make().examine(workload)
-        for part, table in before.items():
-            demand(getattr(workload, part).equals(table), f"{odd}: its {part} changed")
-
-
-def same_workload_same_finding(name: str, make: Make) -> None:
-    """Asked twice, also by another instance, it finds the same."""
-    del name
-    for odd, workload in awkward_workloads().items():
         analysis: Analysis = make()
-        first, second, third = (found.examine(workload) for found in (analysis, analysis, make()))
-        for other in (second, third):
-            demand(_same(first, other), f"{odd}: another finding")
-
-
-def unknown_is_unavailable(name: str, make: Make) -> None:
-    """Without jobs, or about jobs of which nothing is known, it does not answer or crash."""
-    del name
-    workload = awkward_workloads()["no jobs"]
-    found = make().examine(workload)
-    demand(isinstance(found, Unavailable), "an empty workload gets a finding")
+        try:
+            found = analysis.examine(workload)
+        except Exception as error:
+            raise BrokenRuleError(f"{odd}: raised {type(error).__name__}: {error}") from error
+        changed = tuple(
+            part for part, table in before.items() if not getattr(workload, part).equals(table)
+        )
+        examined[odd] = _Examined(workload, analysis, found, changed)
+    return examined
 
 
 def _answers(make: Make) -> Iterator[tuple[str, Finding | Unavailable]]:
-    for odd, workload in awkward_workloads().items():
-        try:
-            yield odd, make().examine(workload)
-        except Exception as error:
-            raise BrokenRuleError(f"{odd}: raised {type(error).__name__}: {error}") from error
+    for odd, examined in _examined(make).items():
+        yield odd, examined.found
 
 
 def _columns(plot: Plot) -> list[str]:
