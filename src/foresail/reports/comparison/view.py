@@ -44,7 +44,7 @@ _LOST_COLUMN: Final[RankedColumn[Summary]] = RankedColumn(
 _AGAINST_COLUMNS: Final[tuple[RankedColumn[Summary], ...]] = (
     RankedColumn("slowdown\nless by", attrgetter("slowdown_saved_share"), percent, 1),
     RankedColumn("longest wait,\ntimes", attrgetter("longest_wait_ratio"), number, -1),
-    RankedColumn("jobs\nheld up", attrgetter("held_up_share"), percent, -1),
+    RankedColumn("jobs\ndelayed", attrgetter("held_up_share"), percent, -1),
     RankedColumn("longer\nby", attrgetter("held_up_mean_seconds"), duration, -1),
 )
 """What is shown besides where there is more than one policy: gains, and who pays for them."""
