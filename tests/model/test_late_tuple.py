@@ -13,7 +13,7 @@ class Counting(LateTuple[int]):
         self.entries = entries
         self.made = 0
 
-    def settle(self):
+    def materialise(self):
         self.made += 1
         return self.entries
 

@@ -11,7 +11,13 @@ from foresail.explain.arrivals import DrawnArrivals
 from foresail.explain.job_columns import JobColumns, columns_of
 from foresail.explain.kernels.replayed import ToCome, enter_queue, fill_replayed
 from foresail.explain.outlook import Outlook, QueueRule
-from foresail.kernels.columns import SPEC_COLUMNS, SUBMIT, nearest_grain, whole_grain, whole_grains
+from foresail.kernels.columns import (
+    SPEC_COLUMNS,
+    SUBMIT,
+    fixed_point,
+    fixed_point_cpus,
+    nearest_fixed_point,
+)
 from foresail.kernels.steps import PredictorState, step_address
 from foresail.kernels.waiting_jobs import DUE, LATEST, PLANNED, RESERVATION, SUBMITTED
 from foresail.model.distribution import Floats, Integers
@@ -91,12 +97,12 @@ class ReplayedFutures:
         rule, (room,) = outlook.rule, outlook.room.values()
         assert rule is not None
         self._rule, self._outlook = rule, outlook
-        self._cpus = whole_grain(nearest_grain(room.cpus))
+        self._cpus = fixed_point(nearest_fixed_point(room.cpus))
         slot_of = dict(rule.references[0][1]) if rule.references else {}
         entered = set(slot_of)
         first = int(rule.references[0][0].counters[easy.ENTERED]) if rule.references else 0
         whole = outlook.waiting
-        self._columns = np.flatnonzero(whole_grains(whole.jobs.cpus) <= self._cpus)
+        self._columns = np.flatnonzero(fixed_point_cpus(whole.jobs.cpus) <= self._cpus)
         queued = whole.some(self._columns.tolist())
         job_ids = [*(each.job.job_id for each in outlook.running), *queued.jobs.places]
         for job_id in job_ids:
@@ -136,7 +142,7 @@ class ReplayedFutures:
         recent = [each.pending for each in self._outlook.recent] if arrivals.numbers.size else []
         jobs = columns_of(recent)
         kinds = jobs.by_kind(self._kind).astype(np.int64)
-        widths = whole_grains(jobs.cpus)
+        widths = fixed_point_cpus(jobs.cpus)
         return ToCome(seconds, rows, runtimes, jobs.specs(), jobs.summary_rows, widths, kinds)
 
     def _standing(self, waiting: JobColumns, later: int) -> loop.Replay:
@@ -153,8 +159,8 @@ class ReplayedFutures:
         kinds[self._waiting] = waiting.by_kind(self._kind)
         kinds[-1] = len(self._kinds)  # so that there are as many rows
         width = np.zeros(count)
-        width[self._running] = [whole_grain(each.cpus) for each in outlook.taken]
-        width[self._waiting] = whole_grains(waiting.cpus)
+        width[self._running] = [fixed_point(each.cpus) for each in outlook.taken]
+        width[self._waiting] = fixed_point_cpus(waiting.cpus)
         free = self._cpus - float(width[self._running].sum())
         machine = _machine(rule, free)
         state = PredictorState(np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)))

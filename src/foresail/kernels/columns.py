@@ -12,17 +12,17 @@ from foresail.kernels.compile import Floats
 PER_CPU: Final = 2.0**30
 
 
-def whole_grains(cpus: Floats) -> Floats:
-    """Cpus of jobs rounded down to a billionth, so that their sums are exact (whole ones stay)."""
+def fixed_point_cpus(cpus: Floats) -> Floats:
+    """Cpus of jobs in fixed point: rounded down to a billionth, so that their sums are exact."""
     return np.floor(cpus * PER_CPU) / PER_CPU
 
 
-def whole_grain(cpus: float) -> float:
-    """Round like ``whole_grains``, for one job."""
+def fixed_point(cpus: float) -> float:
+    """Round like ``fixed_point_cpus``, for one job."""
     return math.floor(cpus * PER_CPU) / PER_CPU
 
 
-def nearest_grain(cpus: float) -> float:
+def nearest_fixed_point(cpus: float) -> float:
     """A sum or difference of cpus without what rounding has done to it."""
     return round(cpus * PER_CPU) / PER_CPU
 

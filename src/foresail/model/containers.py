@@ -94,35 +94,35 @@ class LateTuple(Sequence[Item]):
     __slots__ = ()
 
     @abstractmethod
-    def settle(self) -> tuple[Item, ...]:
+    def materialise(self) -> tuple[Item, ...]:
         """All of it, made once."""
 
     def __len__(self) -> int:
-        return len(self.settle())
+        return len(self.materialise())
 
     def __iter__(self) -> Iterator[Item]:
-        return iter(self.settle())
+        return iter(self.materialise())
 
     @overload
     def __getitem__(self, at: int) -> Item: ...
     @overload
     def __getitem__(self, at: slice) -> tuple[Item, ...]: ...
     def __getitem__(self, at: int | slice) -> Item | tuple[Item, ...]:
-        return self.settle()[at]
+        return self.materialise()[at]
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, LateTuple):
-            return self.settle() == other.settle()
-        return self.settle() == other
+            return self.materialise() == other.materialise()
+        return self.materialise() == other
 
     def __hash__(self) -> int:
-        return hash(self.settle())
+        return hash(self.materialise())
 
     def __repr__(self) -> str:
-        return repr(self.settle())
+        return repr(self.materialise())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return tuple, (self.settle(),)
+        return tuple, (self.materialise(),)
 
 
 class FloatColumn(LateTuple[float]):
@@ -134,7 +134,7 @@ class FloatColumn(LateTuple[float]):
         self._column = column
         self._entries: tuple[float, ...] | None = None
 
-    def settle(self) -> tuple[float, ...]:
+    def materialise(self) -> tuple[float, ...]:
         """All of them, made once."""
         if self._entries is None:
             self._entries = tuple(array("d", self._column))
@@ -312,7 +312,7 @@ class Listed(LateTuple[Entry]):
         self._length = length
         self._entries: tuple[Entry, ...] | None = None
 
-    def settle(self) -> tuple[Entry, ...]:
+    def materialise(self) -> tuple[Entry, ...]:
         """All of them, found once."""
         if self._entries is None:
             self._entries = tuple(self.roster.as_it_was(self.changes, self.version))

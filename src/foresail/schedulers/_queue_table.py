@@ -41,7 +41,7 @@ _SPARE: Final = 1024
 """Slots for jobs to come that there are beside those of twice as many as wait."""
 
 _PER_CPU: Final = 2.0**60
-"""What cpus have beyond whole grains is counted in parts so small that sums are exact."""
+"""What cpus have beyond fixed-point units is counted in parts so small that sums are exact."""
 
 _ROWS_PER_CHANGE: Final = 4
 """At most: of a running job, before and after, what it holds, and that it is one of its kind."""
@@ -182,7 +182,7 @@ class QueueTable:
         self._last_submit = -math.inf
         self._soonest = -math.inf
         self._held_beyond = 0
-        self._held_grains = 0.0
+        self._held_fixed = 0.0
         self._holds: dict[int, tuple[int, float]] = {}  # as long as it runs
         self._releases = 0
         self._kind_codes: dict[tuple[str | None, float | None], int] = {}
@@ -216,12 +216,12 @@ class QueueTable:
             slot = self.slot_of.get(job_id)
             if slot is not None:
                 self._tables.jobs[slot, waiting_jobs.RESERVATION] = start
-        held, records = self._held_grains, self.records
+        held, records = self._held_fixed, self.records
         total = view.free[records[0]].cpus
         for name in records[1:]:
             total += view.free[name].cpus
         total += held + self._held_beyond / _PER_CPU
-        free = columns.nearest_grain(total) - held
+        free = columns.nearest_fixed_point(total) - held
         now = float(view.now)
         self._soonest = math.nextafter(now, math.inf)  # wake-ups may come late where jobs run
         self._counts[queue.ROOM_CAME] = view.room_came and (
@@ -606,26 +606,26 @@ class QueueTable:
             self._note(queue.RUNS, self._kind(running.job))
         number = running.start_order
         cpus = held_cpus(running.job, running.placement, self.records)
-        beyond, grains = self._holds[number] = _exactly(cpus)
-        if grains or beyond:
+        beyond, fixed = self._holds[number] = _exactly(cpus)
+        if fixed or beyond:
             self._held_beyond += beyond
-            self._held_grains += grains
+            self._held_fixed += fixed
             self._releases += 1
             end = max(running.expected_end_seconds, self._soonest)
-            self._note(queue.HOLDS, -1.0 - number, end, grains, grains * running.went_first)
+            self._note(queue.HOLDS, -1.0 - number, end, fixed, fixed * running.went_first)
 
     def _let_go(self, running: RunningJob) -> None:
         """A job lets its cpus here go."""
         if self._follows_probes:
             self._note(queue.RUNS_NO_MORE, self._kind(running.job))
         number = running.start_order
-        beyond, grains = self._holds.pop(number, _NOTHING)
-        if grains or beyond:
+        beyond, fixed = self._holds.pop(number, _NOTHING)
+        if fixed or beyond:
             self._held_beyond -= beyond
-            self._held_grains -= grains
+            self._held_fixed -= fixed
             self._releases -= 1
             end = max(running.expected_end_seconds, self._soonest)
-            self._note(queue.LETS_GO, -1.0 - number, end, grains, grains * running.went_first)
+            self._note(queue.LETS_GO, -1.0 - number, end, fixed, fixed * running.went_first)
 
     # --- beginning anew
 
@@ -678,7 +678,7 @@ class QueueTable:
         for row, each in zip(self._tables.summaries, fitting, strict=False):
             row[:] = rows[id(each.prediction)]
         jobs[:, queue.KIND] = [self._kind(each.job) for each in fitting]
-        jobs[:, waiting_jobs.WIDTH] = columns.whole_grains(cpus)
+        jobs[:, waiting_jobs.WIDTH] = columns.fixed_point_cpus(cpus)
         jobs[:, waiting_jobs.PLANNED] = [each.planned_seconds for each in fitting]
         return submitted
 
@@ -701,15 +701,15 @@ class QueueTable:
         if count > len(self._tables.release):
             self._replace(release=np.zeros((2 * count, waiting_jobs.RELEASE_COLUMNS)))
         self._holds = {order: _exactly(cpus) for _, order, cpus, _ in releases}
-        grains = [exact[1] for exact in self._holds.values()]
+        fixed = [exact[1] for exact in self._holds.values()]
         holders = [-1.0 - order for _, order, *_ in releases]
         self._tables.release[:count, waiting_jobs.EXPECTED_END] = [end for end, *_ in releases]
         self._tables.release[:count, waiting_jobs.HOLDER] = holders
-        self._tables.release[:count, waiting_jobs.HELD] = grains
+        self._tables.release[:count, waiting_jobs.HELD] = fixed
         self._held_beyond = sum(exact[0] for exact in self._holds.values())
-        self._held_grains = sum(grains)
+        self._held_fixed = sum(fixed)
         went_first = [each for *_, each in releases]
-        self._tables.numbers[queue.HELD_FIRST] = np.dot(grains, went_first) if grains else 0.0
+        self._tables.numbers[queue.HELD_FIRST] = np.dot(fixed, went_first) if fixed else 0.0
         self._soonest = -math.inf
         self._releases = count
         self._tables.counters[queue.RELEASES] = count
@@ -728,9 +728,9 @@ class QueueTable:
 
 @lru_cache(maxsize=4096)
 def _exactly(cpus: float) -> tuple[int, float]:
-    """Split cpus into what is beyond whole grains, in the smallest counted parts, and these."""
-    grains = columns.whole_grain(cpus)
-    return int((cpus - grains) * _PER_CPU), grains
+    """Split cpus into fixed-point units and what is beyond these, in the smallest counted parts."""
+    fixed = columns.fixed_point(cpus)
+    return int((cpus - fixed) * _PER_CPU), fixed
 
 
 def held_cpus(job: Job, placement: Placement, records: Container[str]) -> float:

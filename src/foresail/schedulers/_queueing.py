@@ -143,7 +143,7 @@ class QueueScheduler(Scheduler):
     def _decide_on_several(self, view: ClusterView) -> Decision:
         """Return what to start and to promise in which partition."""
         for queue in self._queues:
-            queue.settle()
+            queue.materialise()
         tables = [queue.table for queue in self._queues]
         passes = pass_over_all(tables, view, self._keeps_plan)
         decisions = [
@@ -167,14 +167,14 @@ class _PartitionQueue:
 
     def decide(self, view: ClusterView, plan: Mapping[str, float]) -> Decision:
         """Return what to start now, the reservations, and why the others wait."""
-        self.settle()
+        self.materialise()
         return self.decision(self.table.pass_over(view, plan), view.now)
 
-    def settle(self) -> None:
+    def materialise(self) -> None:
         """Keep what is still wanted of the last decision, before tables change."""
         earlier = self._reasons()
         if earlier is not None:
-            earlier.settle()
+            earlier.materialise()
 
     def decision(self, passed: Passed, now: float) -> Decision:
         """Return what a pass has come to, in words of the model."""
@@ -223,7 +223,7 @@ class _Reasons(Mapping[str, Reason]):
         self._told: Mapping[str, Reason] | None = None
         self._in_common: _CommonReasons | None = None
 
-    def settle(self) -> Mapping[str, Reason]:
+    def materialise(self) -> Mapping[str, Reason]:
         """All of them; from then on, what becomes of the table does not matter."""
         if self._told is None:
             self._told = self._all()
@@ -241,10 +241,10 @@ class _Reasons(Mapping[str, Reason]):
         return self._reason(slot) or _behind(self._ahead(slot))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.settle())
+        return iter(self.materialise())
 
     def __len__(self) -> int:
-        return len(self.settle())
+        return len(self.materialise())
 
     def changed_since(self, mark: object) -> tuple[object, Sequence[AlikeReasons] | None]:
         """A mark of this decision, and the reasons that differ in kind from an earlier one's.
@@ -381,7 +381,7 @@ class _JobIds(LateTuple[str]):
         self._slots = slots
         self._job_ids: tuple[str, ...] | None = None
 
-    def settle(self) -> tuple[str, ...]:
+    def materialise(self) -> tuple[str, ...]:
         """All of them."""
         if self._job_ids is None:
             jobs = self._jobs_by_slot

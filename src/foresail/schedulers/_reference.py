@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from foresail.kernels.columns import whole_grain
+from foresail.kernels.columns import fixed_point
 from foresail.kernels.steps import Shares
 from foresail.kernels.waiting_jobs import HOLDER
 from foresail.model.cluster import Cluster, NamedPartitions, Partition
@@ -135,7 +135,7 @@ class _PartitionReference:
     def __init__(self, partition: Partition, shares: Shares) -> None:
         self.work = 0
         self._total = partition.total
-        self._cpus = whole_grain(partition.total.cpus)
+        self._cpus = fixed_point(partition.total.cpus)
         self._at = tables.blank_reference(_FEW, 4 * _FEW, self._cpus, shares)
         self._job_ids: list[str] = []
         self._number_of: dict[str, int] = {}
@@ -148,7 +148,7 @@ class _PartitionReference:
     def enter(self, pending: PendingJob, now: float) -> bool:
         """Take a job that may start; whether it fits at all."""
         job = pending.job
-        cpus = whole_grain(self._cpus_for(job))
+        cpus = fixed_point(self._cpus_for(job))
         if cpus > self._cpus:
             return False
         if len(self._job_ids) == len(self._at.jobs):

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.control.policy import Policy, is_compiled
-from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT, whole_grains
+from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT, fixed_point_cpus
 from foresail.kernels.compile import Step
 from foresail.kernels.steps import CompiledCorrection, CompiledPredictor, step_address
 from foresail.model.errors import InputError
@@ -128,7 +128,9 @@ def replay_arrays(
 
     kinds = workload.kinds
     whole = machine(workload.processors)
-    tables = _loop.idle(specs, whole_grains(specs[:, CPUS]), runtime, kinds, compiled, whole, state)
+    tables = _loop.idle(
+        specs, fixed_point_cpus(specs[:, CPUS]), runtime, kinds, compiled, whole, state
+    )
     every = [
         _loop.partition_of(tables, rows, compiled, machine(processors))
         for rows, processors in _jobs_by_partition(workload)

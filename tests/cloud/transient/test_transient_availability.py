@@ -45,13 +45,13 @@ def offers_of(drawn):
 
 def test_golden_pool():
     """The specification's pool: four coefficients, and the availability of every capacity."""
-    assert POOL.grain == 2
+    assert POOL.unit == 2
     masses = capacity_distribution(POOL, COUNTS, 13)
     found = {2 * k: mass for k, mass in enumerate(masses) if mass > 0.0}
     assert found == pytest.approx({0: 5e-5, 8: 0.00635, 16: 0.14715, 24: 0.84645})
     expected = {8: 0.99995, 9: 0.9936, 16: 0.9936, 17: 0.84645, 24: 0.84645, 25: 0.0}
     for capacity, availability in expected.items():
-        short = shortfall(POOL, COUNTS, POOL.grains(capacity))
+        short = shortfall(POOL, COUNTS, POOL.units_for(capacity))
         assert 1.0 - short == pytest.approx(availability, abs=1e-12)
 
 
@@ -59,11 +59,11 @@ def test_golden_pool():
 def test_distribution_against_enumeration(drawn, needed):
     """The convolution gives what looking at all patterns gives, and sums to 1."""
     offers, counts = offers_of(drawn)
-    grains = offers.grains(needed)
-    masses = capacity_distribution(offers, counts, grains)
+    units = offers.units_for(needed)
+    masses = capacity_distribution(offers, counts, units)
     assert masses.sum() == pytest.approx(1.0)
-    expected = enumerated_shortfall(offers, counts, grains)
-    assert shortfall(offers, counts, grains) == pytest.approx(expected, abs=1e-12)
+    expected = enumerated_shortfall(offers, counts, units)
+    assert shortfall(offers, counts, units) == pytest.approx(expected, abs=1e-12)
 
 
 @given(groups, st.integers(1, 40))
@@ -121,13 +121,13 @@ def test_shocks_are_a_mean_of_polynomials():
 
 
 def test_fractional_capacities_are_counted_exactly():
-    """Capacities of 6.5 and 13 are 1 and 2 of a grain; 20 take four grains."""
+    """Capacities of 6.5 and 13 are 1 and 2 of a unit; 20 take four units."""
     types = (TransientType("x", 6.5, 0.9, 1.0), TransientType("y", 13.0, 0.9, 1.0))
     offers = Offers(types)
-    assert float(offers.grain) == 6.5
+    assert float(offers.unit) == 6.5
     assert offers.units.tolist() == [1, 2]
-    assert offers.grains(19.5) == 3
-    assert offers.grains(20.0) == 4
+    assert offers.units_for(19.5) == 3
+    assert offers.units_for(20.0) == 4
 
 
 def test_large_pool_takes_less_than_a_second():

@@ -106,7 +106,7 @@ small_offers = st.lists(
 @given(small_offers, st.integers(1, 6), st.floats(0.5, 0.9999))
 def test_exact_is_the_optimum_and_greedy_no_better(offers, capacity, target):
     """Branch and bound finds what brute force finds; greedy pools are feasible and no cheaper."""
-    needed, allowed = offers.grains(capacity), allowed_shortfall(target)
+    needed, allowed = offers.units_for(capacity), allowed_shortfall(target)
     best = np.prod(1.0 - offers.up)
     if math.isclose(best, allowed, rel_tol=1e-9):
         return
@@ -128,7 +128,7 @@ def test_exact_is_the_optimum_and_greedy_no_better(offers, capacity, target):
 def test_pruned_has_nothing_to_spare(offers, capacity, target):
     """After pruning, no machine can be dropped, and the capacity is still there often enough."""
     allowed = allowed_shortfall(target)
-    needed = offers.grains(capacity)
+    needed = offers.units_for(capacity)
     plenty = np.full(len(offers.types), needed)
     if shortfall(offers, plenty, needed) > allowed:
         return
@@ -144,7 +144,7 @@ def test_pruned_has_nothing_to_spare(offers, capacity, target):
 @given(small_offers, st.integers(1, 60), st.floats(0.3, 0.999))
 def test_best_is_feasible_and_no_dearer(offers, capacity, target):
     """Scales and refinement never cost more than the marginal criteria, nor miss the target."""
-    needed, allowed = offers.grains(capacity), allowed_shortfall(target)
+    needed, allowed = offers.units_for(capacity), allowed_shortfall(target)
     if np.prod(1.0 - offers.up) > allowed:
         return
     best = best_of_scales(offers, needed, allowed)

@@ -147,13 +147,13 @@ def _multiply(masses: Floats, step: int, up: float, last: int) -> None:
 def capacity_distribution(offers: Offers, counts: Integers, needed: int) -> Floats:
     """Probability of every capacity of a pool (Ambati's thesis, equations 3.1 and 3.2).
 
-    ``counts`` are machines of each type, shape (types,). ``needed`` is a capacity in grains of the
+    ``counts`` are machines of each type, shape (types,). ``needed`` is a capacity in units of the
     offers, at least 1; more than that is counted together.
 
     Returns
     -------
     numpy.ndarray
-        Shape (needed + 1,): probability of exactly 0, 1, ... grains; the last of ``needed`` or
+        Shape (needed + 1,): probability of exactly 0, 1, ... units; the last of ``needed`` or
         more.
     """
     groups = counts * offers.units

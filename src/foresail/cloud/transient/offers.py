@@ -208,22 +208,22 @@ class Offers:
                 value=", ".join(self.shocks.names),
                 expected=", ".join(names),
             )
-        if max(each.capacity for each in self.types) > _MOST_UNITS * self.grain:
+        if max(each.capacity for each in self.types) > _MOST_UNITS * self.unit:
             raise InputError(
-                f"the capacities are multiples of nothing above {float(self.grain):g}",
+                f"the capacities are multiples of nothing above {float(self.unit):g}",
                 field="capacity",
                 expected="capacities rounded to a coarser step",
             )
 
     @cached_property
-    def grain(self) -> Fraction:
-        """Largest capacity that all capacities are multiples of."""
-        return reduce(_common_grain, (Fraction(repr(float(e.capacity))) for e in self.types))
+    def unit(self) -> Fraction:
+        """The unit of capacity: the largest that all capacities are multiples of."""
+        return reduce(_common_unit, (Fraction(repr(float(e.capacity))) for e in self.types))
 
     @cached_property
     def units(self) -> Integers:
-        """Shape (types,): capacity of a machine, in grains."""
-        return np.array([int(Fraction(repr(float(e.capacity))) / self.grain) for e in self.types])
+        """Shape (types,): capacity of a machine in units."""
+        return np.array([int(Fraction(repr(float(e.capacity))) / self.unit) for e in self.types])
 
     @cached_property
     def prices(self) -> Floats:
@@ -248,11 +248,11 @@ class Offers:
         known = [e.on_demand_price_per_unit_hour for e in self.types]
         return min((price for price in known if price is not None), default=None)
 
-    def grains(self, capacity: float) -> int:
-        """The least number of grains that make up a capacity."""
-        return math.ceil(Fraction(repr(float(capacity))) / self.grain)
+    def units_for(self, capacity: float) -> int:
+        """The least number of units that make up a capacity."""
+        return math.ceil(Fraction(repr(float(capacity))) / self.unit)
 
 
-def _common_grain(first: Fraction, second: Fraction) -> Fraction:
+def _common_unit(first: Fraction, second: Fraction) -> Fraction:
     common = math.lcm(first.denominator, second.denominator)
     return Fraction(math.gcd(int(first * common), int(second * common)), common)

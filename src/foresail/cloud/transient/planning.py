@@ -39,7 +39,7 @@ def chosen(
     offers
         What can be rented; some pool of it is good enough.
     needed
-        Capacity in grains, at least 1.
+        Capacity in units, at least 1.
     allowed
         Shortfall that is good enough.
     gain
@@ -141,7 +141,7 @@ GAINS: Final = (gained_nines, gained_share)
 _SCALES: Final = tuple(step * 10**power for power in range(6) for step in (1, 2, 5))
 _MOST_CHOSEN: Final = 500_000
 _MOST_REFINED: Final = 20_000
-"""Types times grains of capacity: up to here pools are chosen, and refined."""
+"""Types times units of capacity: up to here pools are chosen, and refined."""
 _MOST_TRIALS: Final = 300
 
 
@@ -217,7 +217,7 @@ def _trials(counts: Integers) -> Iterator[Integers]:
 
 _HOPELESS: Final = 2.0
 """A pool that costs so many times the price on demand is given up; pruning may halve one."""
-_MOST_GRAINS: Final = 1_000_000
+_MOST_NEEDED: Final = 1_000_000
 _MOST_MACHINES: Final = 200
 """Of mean size, that make up a capacity: one that takes more is planned in parts."""
 _SLACK: Final = 1e-12
@@ -225,7 +225,7 @@ _MOST_DIGITS: Final = 15
 
 
 PoolRule: TypeAlias = Callable[[Offers, int, float, float], Integers | None]
-"""Machines of each type by offers, needed grains, allowed shortfall, and the price per hour at
+"""Machines of each type by offers, needed units, allowed shortfall, and the price per hour at
 which to give up."""
 
 
@@ -275,7 +275,7 @@ def plan(
     choose
         How a pool is chosen.
     """
-    needed = needed_grains(offers, capacity)
+    needed = needed_units(offers, capacity)
     allowed = allowed_shortfall(availability, extra_nines) * (1.0 + _SLACK)
     if best_shortfall(offers) > allowed:
         raise UnreachableError(availability, allowed, offers)
@@ -301,22 +301,22 @@ def plan(
     )
 
 
-def needed_grains(offers: Offers, capacity: float) -> int:
-    """A capacity as the least number of grains that make it up.
+def needed_units(offers: Offers, capacity: float) -> int:
+    """A capacity as the least number of units that make it up.
 
-    Raises ``InputError`` if it is not above 0, or far more than the types' grain lets one count.
+    Raises ``InputError`` if it is not above 0, or far more than the types' unit lets one count.
     """
     if not 0.0 < capacity < math.inf:
         raise InputError(
             "no capacity to plan for", field="capacity", value=capacity, expected="above 0"
         )
-    needed = offers.grains(capacity)
-    if needed > _MOST_GRAINS:
+    needed = offers.units_for(capacity)
+    if needed > _MOST_NEEDED:
         raise InputError(
-            f"too much to count in steps of {float(offers.grain):g}",
+            f"too much to count in steps of {float(offers.unit):g}",
             field="capacity",
             value=capacity,
-            expected=f"at most {float(_MOST_GRAINS * offers.grain):g}, or capacities of types "
+            expected=f"at most {float(_MOST_NEEDED * offers.unit):g}, or capacities of types "
             "rounded to a coarser step",
         )
     return needed

@@ -13,7 +13,7 @@ from foresail.cloud.transient.availability import allowed_shortfall
 from foresail.cloud.transient.estimating import has_capacity
 from foresail.cloud.transient.offers import Offers
 from foresail.cloud.transient.plan import VERSION, CapacityPlan, rented_of
-from foresail.cloud.transient.planning import TARGETS, needed_grains, plan, reached
+from foresail.cloud.transient.planning import TARGETS, needed_units, plan, reached
 from foresail.model.distribution import Integers
 from foresail.model.errors import InputError
 
@@ -101,7 +101,7 @@ def plan_tiers(
     plans = tuple(plan(offers, tier.capacity, target, extra_nines=extra_nines) for tier in tiers)
     names = [each.name for each in offers.types]
     counts = [rented_of(each, names) for each in plans]
-    needed = [needed_grains(offers, tier.capacity) for tier in tiers]
+    needed = [needed_units(offers, tier.capacity) for tier in tiers]
     return TieredPlan(
         tiers=tuple(tiers),
         plans=plans,
@@ -150,7 +150,7 @@ def shared_pool_availability(
 
     Exact: the odds of all combinations of the tiers' capacities, those beyond the needed together.
 
-    For each tier, ``counts`` are machines of each type and ``needed`` is its capacity in grains.
+    For each tier, ``counts`` are machines of each type and ``needed`` is its capacity in units.
 
     Raises ``InputError`` if there are too many combinations.
     """

@@ -416,12 +416,12 @@ def _capacities(offers: Offers, planned: CapacityPlan, style: PolicyStyle) -> Cu
     top = int(counts @ offers.units)
     masses = capacity_distribution(offers, counts, top)
     short = np.concatenate(([0.0], np.cumsum(masses)[:-1]))
-    needed = min(offers.grains(planned.capacity), top)
+    needed = min(offers.units_for(planned.capacity), top)
     even = np.linspace(0, top, min(top + 1, _MOST_POINTS)).astype(np.int64)
     steps = np.unique(np.append(even, needed))
     at = [int(np.searchsorted(steps, needed))]
     words = [f"needed: {number(planned.capacity)}"]
-    capacity = steps.astype(np.float64) * float(offers.grain)
+    capacity = steps.astype(np.float64) * float(offers.unit)
     return Curve(style, capacity, np.maximum(short[steps], _LEAST), at, words, shape="vh")
 
 
