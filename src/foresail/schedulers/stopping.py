@@ -150,8 +150,11 @@ class Priority(Scheduler):
     nodes and gives no job up.
     """
 
+    ignores_time = True
+
     def __init__(self, parameters: PriorityParameters) -> None:
-        self.ignores_time = not parameters.back_off_seconds
+        if parameters.back_off_seconds:
+            self.ignores_time = False
         self._back_off_seconds = parameters.back_off_seconds
         self._rooms = Rooms()
 
