@@ -30,7 +30,7 @@ KERNEL_LINES = 25
 _OPENING = re.compile(r"(What|How|Whether|Of|As|Who|Whom|Whose|Where|When|Why|Which|That)\b")
 _DENIED = re.compile(
     r"\b(told|tells|went back|goes back to the queue|overtook|passed over|held up)\b"
-    r"|\b(in vain|on trial|paper 00\d|spec section|spec \d)",
+    r"|\b(in vain|on trial|paper 00\d|spec\s+section|spec \d)",
     re.IGNORECASE,
 )
 _KERNEL = re.compile(r"(merged_)?part\b|bare_kernel|(bare_)?step\(")

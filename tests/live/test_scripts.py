@@ -1,5 +1,6 @@
 """Scripts are files: what jobs of them see, and what is refused."""
 
+import os
 import sys
 import time
 
@@ -51,6 +52,13 @@ def test_no_process_shows_its_text_and_its_file_is_its_owners_alone(ran):
     shell, file, mode = written.split()
     assert (shell, mode) == ("/bin/sh", "600")
     assert file.endswith("/1.1.script")
+
+
+@pytest.mark.parametrize("folder", ["attempts", "logs"])
+def test_what_has_its_name_gives_way_and_is_not_waited_for(ran, tmp_path, folder):
+    """A user who guesses the next number could make a job that nobody can end."""
+    os.mkfifo(tmp_path / folder / "1.1.script")
+    assert ran(script("#!/bin/sh\necho ran\n"))[1] == "ran\n"
 
 
 def test_a_line_for_sh_is_such_a_file_too_which_is_gone_afterwards(ran, tmp_path):

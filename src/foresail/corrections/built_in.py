@@ -1,8 +1,8 @@
 """The next estimate of a job that outlives its prediction: the corrections that are built in.
 
 Every rule answers more than the current estimate: at most the request while that lies ahead, and
-twice the current estimate once the request has been outrun (limits are not enforced). Source: spec
-section 3.
+twice the current estimate once the request has been outrun (limits are not enforced).
+Source: V. Reis' thesis (2015), chapter 2.
 
 A further one is a file beside this one, or a plug-in: a ``CORRECTION_STEP`` (in
 ``foresail.kernels``) and a class that derives from ``SteppedCorrection``, hands it the step and its

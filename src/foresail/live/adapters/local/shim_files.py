@@ -73,10 +73,14 @@ def record(prefix: str, content: dict[str, Any]) -> None:
 
 
 def write(path: str, text: str) -> None:
-    """Write a file that its owner alone may read."""
+    """Write a new file that its owner alone may read.
+
+    What has its name goes first: a FIFO that a user has put there would be waited for without end.
+    """
     content = text.encode()
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    file = os.open(path, flags, 0o600)
+    if os.path.lexists(path):
+        os.unlink(path)  # noqa: PTH108
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
         while content:
             content = content[os.write(file, content) :]
