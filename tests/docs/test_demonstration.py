@@ -17,26 +17,52 @@ from made_scenarios import simulate
 SCRIPT = (ROOT / "scripts" / "demo").read_text("utf-8").replace("\\\n", " ")
 
 
-def test_the_recommended_policy_does_what_it_promises(tmp_path, monkeypatch):
-    """Less average slowdown than EASY on the demonstration's log, no wait a third longer."""
+@pytest.fixture
+def typed(monkeypatch, capsys):
+    def type_it(words):
+        monkeypatch.setattr("sys.argv", ["foresail", *shlex.split(words)])
+        with pytest.raises(SystemExit, match="0"):
+            cli.main()
+        return capsys.readouterr().out
+
+    return type_it
+
+
+@pytest.fixture
+def log(tmp_path, typed):
+    """The log that the demonstration makes."""
     command = re.search(r"show foresail (trace generate lublin .*)", SCRIPT)[1]
-    words = shlex.split(command.replace("$folder", str(tmp_path)))
-    monkeypatch.setattr("sys.argv", ["foresail", *words])
-    with pytest.raises(SystemExit, match="0"):
-        cli.main()
-    workload = load_workload(tmp_path / "log")
+    typed(command.replace("$folder", str(tmp_path)))
+    return tmp_path / "log"
+
+
+def test_the_table_of_the_readme_is_what_its_command_prints(log, typed):
+    readme = (ROOT / "README.md").read_text("utf-8")
+    command, shown = re.search(
+        r"\$ foresail (compare demo-output/log .*)\n((?:.*\n)+?)```", readme
+    ).groups()
+    printed = typed(command.replace("demo-output/log", str(log)))
+    policies = ("easy ", "easy-sjbf ", "foresail ")
+    tables = [
+        [line.split()[:-2] for line in text.splitlines() if line.startswith(policies)][:3]
+        for text in (shown, printed)
+    ]  # without how long the replay took
+    assert len(tables[0]) == 3
+    assert tables[0] == tables[1]
+
+
+def test_the_recommended_policy_does_what_it_promises(log):
+    """Less average slowdown than EASY on the demonstration's log, no wait a third longer."""
+    workload = load_workload(log)
     easy, ours = (summary(simulate(workload, parse_policy(each))) for each in ("easy", "foresail"))
     assert ours.average_bounded_slowdown < easy.average_bounded_slowdown
     assert ours.max_wait_seconds <= 1.33 * easy.max_wait_seconds
 
 
-def test_first_tasks_do_what_they_promise(tmp_path, monkeypatch):
+def test_first_tasks_do_what_they_promise(tmp_path, typed):
     """Less average slowdown than without looking at the size of jobs, or by what they got."""
     command = re.search(r"foresail (trace generate slearn .*)", SCRIPT)[1]
-    words = shlex.split(command.replace("$folder", str(tmp_path)))
-    monkeypatch.setattr("sys.argv", ["foresail", *words])
-    with pytest.raises(SystemExit, match="0"):
-        cli.main()
+    typed(command.replace("$folder", str(tmp_path)))
     workload = load_workload(tmp_path / "many")
     policies = re.search(r"compare .*/many.*", SCRIPT)[0].split("--with ")[1:]
     slowdown = {
