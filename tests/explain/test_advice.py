@@ -72,7 +72,7 @@ def test_runs_that_a_limit_ended_are_longer_than_any() -> None:
 
 
 def test_limits_hold_as_often_as_they_say() -> None:
-    """Of 400 applications with 30 runs each, the next takes longer in at most some 10 %."""
+    """The next run of 400 applications with 30 runs each is longer in at most some 10 %."""
     draw, exceeded = random.Random(3), 0
     for _ in range(400):
         minutes = [draw.lognormvariate(5.0, 1.0) for _ in range(31)]

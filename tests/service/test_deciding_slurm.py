@@ -130,7 +130,7 @@ def with_factors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_the_order_of_slurm_is_changed(
     slurm: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is likely short goes first, though it came later; a held job stays held."""
+    """A job that is likely short goes first, though it came later; a held job stays held."""
     operator = as_operator(slurm, tmp_path)
     path = f"{operator['PATH']}:{slurm['PATH']}"
 

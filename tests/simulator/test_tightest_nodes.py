@@ -75,7 +75,7 @@ def test_the_order_of_the_table_of_nodes_changes_nothing(policy, data):
 
 @pytest.mark.parametrize("policy", QUEUES)
 def test_a_job_waits_whose_room_is_in_pieces(policy):
-    """Of six cpus, three are free on each of two nodes: it starts once one node is free."""
+    """Three cpus are free on each of two nodes: a job of six starts once one node is free."""
     nodes = [("a", 8.0, 0.0), ("b", 8.0, 0.0)]
     jobs = (0, 100, 1, 5, 0), (0, 200, 1, 5, 0), (10, 50, 1, 6, 0)
     assert placed(policy, nodes, *jobs)["j2"][0] == 100.0

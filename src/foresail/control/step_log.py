@@ -315,7 +315,7 @@ class StepLog:
 
 
 _MOST_IN_RECORD: Final = 1_000
-"""Of so many jobs a record has reasons: a job's story reads that of its own, not of all."""
+"""Jobs whose reasons a record has: a job's story reads that of its own, not of all."""
 
 
 def _in_pieces(reasons: decisions.AlikeReasons) -> Iterator[decisions.AlikeReasons]:

@@ -151,8 +151,8 @@ class IncrementalParameters:
     """Parameters of ``incremental``."""
 
     reading: Literal["cumulative", "absolute"] = "cumulative"
-    """Whether the k-th increment is added to the expired estimate (``cumulative``, Reis' thesis)
-    or to the one at submission (``absolute``, as the published study's simulator does)."""
+    """The estimate that the k-th increment is added to: the expired one (``cumulative``, Reis'
+    thesis) or the one at submission (``absolute``, as the published study's simulator does)."""
 
 
 @register("correction", "incremental", parameters=IncrementalParameters)

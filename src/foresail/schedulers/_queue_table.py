@@ -41,7 +41,7 @@ _SPARE: Final = 1024
 """Slots for jobs to come that there are beside those of twice as many as wait."""
 
 _PER_CPU: Final = 2.0**60
-"""What cpus have beyond fixed-point units is counted in parts so small that sums are exact."""
+"""Cpus beyond fixed-point units are counted in parts so small that sums are exact."""
 
 _ROWS_PER_CHANGE: Final = 4
 """At most: of a running job, before and after, what it holds, and that it is one of its kind."""

@@ -41,7 +41,7 @@ def use_of_node(
         bool, typer.Option("--png", help="With --output: the picture as a PNG as well.")
     ] = False,
 ) -> None:
-    """What tasks used on a shared node over time, after --share-nodes with --events."""
+    """Show what tasks used on a shared node over time, after --share-nodes with --events."""
     from foresail_studies.node_use import show_node
 
     show_node(run, node, output, png)

@@ -108,7 +108,7 @@ RevocationModel = ExponentialRevocation | CappedRevocation | ObservedRevocation
 DEFAULT_LIFETIME_HOURS: Final = 24.0
 _GOOGLE_CAP_HOURS: Final = 24.0
 _CORE_TO_GIB_PRICE: Final = 0.031611 / 0.004237
-"""Of Google's custom machines: what a core costs, in GiB."""
+"""Cost of a core of Google's custom machines, in GiB."""
 
 
 @dataclass(frozen=True, slots=True)
