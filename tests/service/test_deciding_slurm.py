@@ -148,7 +148,7 @@ def test_the_order_of_slurm_is_changed(
     await_that(lambda: not queued(slurm))
     time.sleep(3.0)
     blocking = job(3600, "other", "-n", "8")
-    slow, fast, held = job(20, "slow", "-n", "8"), job(0, "fast", "-n", "8"), job(0, "fast", "-H")
+    slow, fast, held = job(20, "slow", "-n", "8"), job(10, "fast", "-n", "8"), job(0, "fast", "-H")
     array = job(0, "unknown", "-n", "8", "-a", "1-2")
     await_that(lambda: stands(slurm, slow)[1] in ("Resources", "Priority"))
     tried = order("main", "--dry-run")
