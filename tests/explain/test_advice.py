@@ -52,7 +52,7 @@ def advised(row: QueueRow, *others: QueueRow, risk: float = 0.05, with_starts: b
 
 def test_a_limit_follows_from_the_chosen_risk() -> None:
     """Runs of 20 to 40 min, evenly: the smaller the risk, the longer the limit."""
-    limits = [advised(JOB, risk=risk)["limit_minutes"] for risk in (0.5, 0.2, 0.05)]
+    limits = [advised(JOB, risk=risk).limit_minutes for risk in (0.5, 0.2, 0.05)]
     assert limits == sorted(limits)
     assert limits[0] == pytest.approx(30.0, abs=2.0)
     assert limits[2] == pytest.approx(39.0, abs=3.0)
@@ -85,13 +85,13 @@ def test_limits_hold_as_often_as_they_say() -> None:
 def test_a_limit_that_is_too_short_is_said() -> None:
     """And one that is near enough is left alone; a job without a limit has none that ends it."""
     short = advised(JOB._replace(TimeLimit="25:00"))
-    assert short["risk_now"] == pytest.approx(0.75, abs=0.1)
-    assert short["sentences"][0].startswith("its limit of 25 min ends it too soon in 7")
+    assert short.risk_now == pytest.approx(0.75, abs=0.1)
+    assert short.sentences[0].startswith("its limit of 25 min ends it too soon in 7")
     well = advised(JOB._replace(TimeLimit="45:00"))
-    assert well["sentences"] == ["its limit is well chosen"]
+    assert well.sentences == ("its limit is well chosen",)
     endless = advised(JOB._replace(TimeLimit="UNLIMITED"))
-    assert endless["risk_now"] == 0.0
-    assert endless["sentences"] == [f"--time={endless['limit_minutes']} is enough in 95 % of cases"]
+    assert endless.risk_now == 0.0
+    assert endless.sentences == (f"--time={endless.limit_minutes} is enough in 95 % of cases",)
 
 
 def test_changes_that_start_sooner() -> None:
@@ -103,16 +103,16 @@ def test_changes_that_start_sooner() -> None:
         JobArrayID="2", tres_alloc="cpu=8,mem=1G,node=1", PriorityLong="99", Name="other"
     )
     found = advised(JOB, runs, wide, with_starts=True)
-    shorter = found["changes"][0]
-    assert (shorter["tasks"], shorter["start"]) == (4, NOW)
-    assert found["start"] > NOW + 600.0
-    assert f"with --time={shorter['limit_minutes']} it starts in 0 s rather than" in str(found)
+    shorter = found.changes[0]
+    assert (shorter.tasks, shorter.start) == (4, NOW)
+    assert found.start > NOW + 600.0
+    assert f"with --time={shorter.limit_minutes} it starts in 0 s rather than" in str(found)
     full = runs._replace(tres_alloc="cpu=6,mem=1G,node=1")
     found = advised(JOB, full, with_starts=True)
-    half = found["changes"][1]
-    assert (half["tasks"], half["start"]) == (2, NOW)
-    assert half["limit_minutes"] == 2 * found["limit_minutes"]
-    assert any(each.startswith("with -n 2 --time=") for each in found["sentences"])
+    half = found.changes[1]
+    assert (half.tasks, half.start) == (2, NOW)
+    assert half.limit_minutes == 2 * found.limit_minutes
+    assert any(each.startswith("with -n 2 --time=") for each in found.sentences)
 
 
 @pytest.mark.parametrize(
@@ -127,15 +127,15 @@ def test_changes_that_start_sooner() -> None:
 )
 def test_jobs_that_cannot_run(change: dict[str, str], words: str) -> None:
     found = advised(JOB._replace(**change), with_starts=True)
-    assert words in found["cannot_run"]
-    assert found["sentences"][0].startswith("cannot run now: ")
-    assert (found["start"], found["changes"]) == (None, [])
+    assert words in found.cannot_run
+    assert found.sentences[0].startswith("cannot run now: ")
+    assert (found.start, found.changes) == (None, ())
 
 
 def test_nothing_is_advised_of_what_is_not_known() -> None:
     found = advised(JOB._replace(Name="new", UserName="bob"))
-    assert (found["limit_minutes"], found["risk_now"]) == (None, None)
-    assert found["sentences"] == ["too few of its like have ended to advise a limit at that risk"]
+    assert (found.limit_minutes, found.risk_now) == (None, None)
+    assert found.sentences == ("too few of its like have ended to advise a limit at that risk",)
 
 
 def test_a_table_in_lua() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -84,7 +85,7 @@ def advise(
     else:
         answers = _asked(state, job_id)
         for each in answers:
-            each |= adviser.advice(state, each["job_id"], with_starts=job_id is not None)
+            each |= asdict(adviser.advice(state, each["job_id"], with_starts=job_id is not None))
         if as_json:
             print_json({"made_seconds": state.now, "jobs": answers, "remark": remark})
             return

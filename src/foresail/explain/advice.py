@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 from foresail.distributions.basic import Point
 from foresail.explain.forecast import SCENARIOS, WaitingForecast
@@ -51,6 +51,37 @@ _STUCK: Final = {
     ".*PerJob.*": "asks for more than a job of its account or QOS may have",
 }
 """Why jobs with such reasons of Slurm do not run as long as nobody changes something."""
+
+
+@dataclass(frozen=True)
+class TriedChange:
+    """A job with fewer tasks or another limit (minutes), and its median start (Unix seconds)."""
+
+    tasks: int
+    limit_minutes: int
+    start: float
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Advice on a job that waits, in sentences, and what they are made from.
+
+    cannot_run
+        The reason why it runs at no time as it is; None if there is none.
+    limit_minutes, risk_now
+        A limit that is long enough at the risk, and the chance that the present one ends it too
+        soon; None if too few of its like have ended.
+    start, changes
+        Its median start (Unix seconds) as it is, and changes that were tried; None and none if
+        nothing was.
+    """
+
+    cannot_run: str | None
+    limit_minutes: int | None
+    risk_now: float | None
+    start: float | None
+    changes: tuple[TriedChange, ...]
+    sentences: tuple[str, ...]
 
 
 def read_slurm() -> tuple[SlurmState, StartForecaster, JobHistory, str]:
@@ -103,51 +134,54 @@ class Adviser:
                     runs = self._runs.setdefault(kind, [])
                     runs.append(outcome.runtime_seconds if ended else math.inf)
 
-    def advice(self, state: SlurmState, job_id: str, *, with_starts: bool) -> dict[str, Any]:
-        """Return advice on a job that waits: a limit (minutes), risks, and sentences.
-
-        With starts, the changes are tried in the queue (Unix seconds, medians).
-        """
-        job, reason = state.jobs[job_id], state.reasons[job_id]
+    def advice(self, state: SlurmState, job_id: str, *, with_starts: bool) -> Advice:
+        """Return advice on a job that waits; with starts, changes are tried in the queue."""
+        job = state.jobs[job_id]
         account = next((each for each in state.room if job.partition in each.split(",")), None)
-        why = next((why for form, why in _STUCK.items() if re.fullmatch(form, reason)), None)
-        if account is not None and job.cpus > state.room[account].cpus:
-            why = f"asks for {job.cpus:g} cpus, and nodes in use have {state.room[account].cpus:g}"
-        sentences = [] if why is None else [f"cannot run now: {why} ({reason})"]
-        found: dict[str, Any] = {"cannot_run": why, "limit_minutes": None, "risk_now": None}
-        found |= {"start": None, "changes": [], "sentences": sentences}
+        why = _why_stuck(state, job_id, account)
+        sentences = [] if why is None else [f"cannot run now: {why} ({state.reasons[job_id]})"]
         limit, runs = self.limit_seconds(job), self._alike(job)
         if limit is None:
             sentences.append("too few of its like have ended to advise a limit at that risk")
-            return found
+            return Advice(why, None, None, None, (), tuple(sentences))
         asked = math.inf if job.requested_seconds is None else job.requested_seconds
-        found["limit_minutes"] = minutes = _minutes(limit)
-        found["risk_now"] = too_soon = sum(each > asked for each in runs) / len(runs)
-        changes = []
-        enough = f"--time={minutes} is enough in {percent(1.0 - self._risk)} of cases"
+        too_soon = sum(each > asked for each in runs) / len(runs)
+        candidates = []
+        enough = f"--time={_minutes(limit)} is enough in {percent(1.0 - self._risk)} of cases"
         if too_soon > self._risk:
             cut = f"ends it too soon in {percent(too_soon)} of cases"
             sentences.append(f"its limit of {duration(asked)} {cut}, {enough}")
         elif limit <= _WORTH * asked:
             sentences.append(enough)
-            changes.append(replace(job, requested_seconds=limit))
+            candidates.append(replace(job, requested_seconds=limit))
         else:
             sentences.append("its limit is well chosen")
-        is_foretold = why is None and account is not None and job_id not in state.aside
-        if with_starts and account is not None and is_foretold:
-            changes += _narrower(job, min(limit, asked))
-            first, *others = self._starts_with(state, account, job_id, changes)
-            found["start"] = first
-            for change, start in zip(changes, others, strict=True):
-                minutes = _minutes(change.requested_seconds or 0.0)
-                tried = {"tasks": change.tasks, "limit_minutes": minutes, "start": start}
-                found["changes"].append(tried)
-                waits, waited = start - self._now, first - self._now
-                if waits <= _WORTH * waited and waited - waits >= _MINUTE_SECONDS:
-                    shape = f"-n {change.tasks} " if change.tasks != job.tasks else ""
-                    said = f"in {duration(waits)} rather than {duration(waited)}"
-                    sentences.append(f"with {shape}--time={minutes} it starts {said}, most likely")
-        return found
+        start, changes = None, tuple[TriedChange, ...]()
+        if with_starts and account is not None and why is None and job_id not in state.aside:
+            candidates += _narrower(job, min(limit, asked))
+            start, changes = self._try(state, account, job_id, candidates)
+            sentences += self._sooner(job, start, changes)
+        return Advice(why, _minutes(limit), too_soon, start, changes, tuple(sentences))
+
+    def _try(
+        self, state: SlurmState, account: str, job_id: str, candidates: Sequence[Job]
+    ) -> tuple[float, tuple[TriedChange, ...]]:
+        """Return the median start of a job as it is, and each candidate in its place."""
+        start, *starts = self._starts_with(state, account, job_id, candidates)
+        return start, tuple(
+            TriedChange(each.tasks, _minutes(each.requested_seconds or 0.0), begins)
+            for each, begins in zip(candidates, starts, strict=True)
+        )
+
+    def _sooner(self, job: Job, start: float, changes: Iterable[TriedChange]) -> Iterator[str]:
+        """Yield a sentence for each change that starts the job much sooner."""
+        waits = start - self._now
+        for each in changes:
+            then = each.start - self._now
+            if then <= _WORTH * waits and waits - then >= _MINUTE_SECONDS:
+                shape = f"-n {each.tasks} " if each.tasks != job.tasks else ""
+                said = f"in {duration(then)} rather than {duration(waits)}"
+                yield f"with {shape}--time={each.limit_minutes} it starts {said}, most likely"
 
     def limit_seconds(self, job: Job) -> float | None:
         """Return the shortest limit (whole minutes) that ends a job with that risk at most.
@@ -202,6 +236,14 @@ class Adviser:
             drawn = self._starts.forecast(_outlook(state, account, line), scenarios=_SCENARIOS)
             found.append(float(drawn[job_id].start.median))
         return found
+
+
+def _why_stuck(state: SlurmState, job_id: str, account: str | None) -> str | None:
+    """Return why a job does not run as long as nobody changes something; None if it may."""
+    job, reason = state.jobs[job_id], state.reasons[job_id]
+    if account is not None and job.cpus > state.room[account].cpus:
+        return f"asks for {job.cpus:g} cpus, and nodes in use have {state.room[account].cpus:g}"
+    return next((why for form, why in _STUCK.items() if re.fullmatch(form, reason)), None)
 
 
 def _outlook(state: SlurmState, account: str, line: Sequence[PendingJob]) -> Outlook:

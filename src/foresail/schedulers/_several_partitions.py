@@ -26,7 +26,7 @@ from foresail.schedulers._beside_cpus import Passed
 from foresail.schedulers._queue_table import QueueTable, Summaries
 
 
-class SharedMoment:
+class _SharedMoment:
     """Room that is left at a moment as jobs of partitions that share nodes start.
 
     Of those partitions that are not ``asked`` for all stays as it is.
@@ -249,7 +249,7 @@ def pass_over_all(
     if len({name for table in tables for name in table.records}) < sum(
         len(table.records) for table in tables
     ):
-        return SharedMoment(tables, view, asked).settled(passes, plans)
+        return _SharedMoment(tables, view, asked).settled(passes, plans)
     in_common = sum(len(table.slot_of) + len(table.wide) for table in tables) > len(view.pending)
     return _Rounds(tables, plans, passes).settled() if in_common else passes
 

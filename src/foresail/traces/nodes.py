@@ -28,8 +28,8 @@ _ONE_PARTITION = "all"
 def cluster_of(nodes: pl.DataFrame) -> Cluster:
     """The cluster that a nodes table (``schema.NODES``) describes.
 
-    A row of several equal nodes becomes as many, numbered behind its name; they offer what
-    ``node_of`` says. The order of rows means nothing: partitions and nodes are in that of their
+    A row of several equal nodes becomes as many, numbered behind its name; each offers its rack
+    (partition), model and gpu. The order of rows means nothing: partitions and nodes are in that of their
     names. A further column, ``schema.SPEED``, says how fast they are.
 
     Raises ``InputError`` if there are no nodes, one has no cpus or no speed above 0, or two have
@@ -93,7 +93,7 @@ def processors_of(workload: Workload) -> Cluster:
     return Cluster(tuple(pools))
 
 
-def node_of(
+def _node_of(
     name: str, total: Resources, partition: str, model: str | None, speed: float = 1.0
 ) -> Node:
     """A node; it offers its ``rack`` (partition), its ``model`` if known, and ``gpu`` if any."""
@@ -170,10 +170,10 @@ def _nodes_of(row: Mapping[str, Any], partition: str) -> Iterator[Node]:
     given = row.get(schema.SPEED)
     offered = (total, partition, row["model"], 1.0 if given is None else given)
     if count is None or count == 1:
-        yield node_of(row["node"], *offered)
+        yield _node_of(row["node"], *offered)
         return
     for number in range(1, count + 1):
-        yield node_of(f"{row['node']}-{number}", *offered)
+        yield _node_of(f"{row['node']}-{number}", *offered)
 
 
 _REQUESTED = {
@@ -385,5 +385,5 @@ def _change(row: Mapping[str, str], path: Path, line: int) -> NodeChange:
     speed = number("speed") if row.get("speed") else 1.0
     if speed == 0.0:
         raise _wrong("speed", "above 0")
-    node = node_of(name, total, partition, row.get("model") or None, speed)
+    node = _node_of(name, total, partition, row.get("model") or None, speed)
     return NodeAdded(seconds, node, partition) if kind == "added" else NodeChanged(seconds, node)
