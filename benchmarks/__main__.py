@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.growth import growth_table
+from benchmarks.growth import growth_of_policies, growth_table
 from benchmarks.measuring import Measurement, workloads
 from benchmarks.ranges import departures
 
@@ -22,11 +22,15 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     parser.add_argument("--check", action="store_true", help="fail if a ratio leaves its range")
     parser.add_argument(
-        "--growth", choices=("short", "full"), help="how costs grow with the queue, with exponents"
+        "--growth",
+        choices=("short", "full", "policies"),
+        help="how costs grow with the queue, with exponents",
     )
     arguments = parser.parse_args()
     if arguments.growth:
-        for line in growth_table(full=arguments.growth == "full"):
+        is_full = arguments.growth == "full"
+        of_policies = arguments.growth == "policies"
+        for line in growth_of_policies() if of_policies else growth_table(full=is_full):
             print(line, flush=True)
         return 0
     unknown = [name for name in arguments.names if name not in known]

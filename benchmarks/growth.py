@@ -23,8 +23,10 @@ from foresail.metrics.summary import summary
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.containers import replaced
 from foresail.model.decision import Instruction, Placement
+from foresail.model.errors import InputError
 from foresail.model.event import Ended, Event, Submitted
 from foresail.model.job import DeadlineValue, Job, Stage
+from foresail.model.registry import entries
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
@@ -82,6 +84,10 @@ def rows() -> Iterator[Row]:
     yield Row("compare", "importing libraries", _run, (300, 1_000, 3_000), (300, 3_000, 30_000))
 
 
+_WAITING: Final = (100, 1_000, 3_000)
+_GROWS: Final = 0.4
+"""Exponent from which on an event is said to grow: noise is below, a walk of the queue above."""
+
 _TO_10K: Final = (1_000, 3_000, 10_000)
 _TO_100K: Final = (100, 1_000, 10_000, 100_000)
 _SIZES: Final = ((10_000, 30_000, 100_000), (30_000, 100_000, 300_000))
@@ -99,6 +105,26 @@ def growth_table(*, full: bool) -> Iterator[str]:
             for size, each in zip(sizes, pairs, strict=True)
         )
         yield f"{row.name:24}" + "".join(f"{cell:>25}" for cell in cells) + f"{slope:7.2f}"
+
+
+def growth_of_policies() -> Iterator[str]:
+    """Lines of microseconds of an event under each built-in policy, and the exponent.
+
+    What grows with the jobs that wait says so in its summary (``foresail policies``).
+    """
+    yield f"{'microseconds of an event, while so many wait':45}" + " " * 30 + "exponent"
+    parts = [(each, f"{each.name},requested") for each in entries("scheduler")]
+    parts += [(each, f"easy,{each.name}") for each in entries("predictor")]
+    for entry, policy in parts:
+        try:
+            costs = [min(_of_event(policy, waiting) for _ in "12") for waiting in _WAITING]
+        except InputError:
+            continue  # it decides on tasks, or needs what this queue does not have
+        slope = np.polyfit(np.log(_WAITING), np.log(costs), 1)[0]
+        cells = (f"{size:,}: {1e6 * cost:.0f}" for size, cost in zip(_WAITING, costs, strict=True))
+        said = "O(waiting jobs" in entry.summary
+        note = "said" if said else "NOT SAID" if slope > _GROWS else ""
+        yield f"{policy:24}" + "".join(f"{cell:>17}" for cell in cells) + f"{slope:7.2f}  {note}"
 
 
 def _best(*functions: Callable[[], object]) -> Pair:

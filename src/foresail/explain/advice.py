@@ -63,7 +63,7 @@ class TriedChange:
 
 
 @dataclass(frozen=True)
-class Advice:
+class JobAdvice:
     """Advice on a job that waits, in sentences, and what they are made from.
 
     cannot_run
@@ -134,7 +134,7 @@ class Adviser:
                     runs = self._runs.setdefault(kind, [])
                     runs.append(outcome.runtime_seconds if ended else math.inf)
 
-    def advice(self, state: SlurmState, job_id: str, *, with_starts: bool) -> Advice:
+    def advice(self, state: SlurmState, job_id: str, *, with_starts: bool) -> JobAdvice:
         """Return advice on a job that waits; with starts, changes are tried in the queue."""
         job = state.jobs[job_id]
         account = next((each for each in state.room if job.partition in each.split(",")), None)
@@ -143,7 +143,7 @@ class Adviser:
         limit, runs = self.limit_seconds(job), self._alike(job)
         if limit is None:
             sentences.append("too few of its like have ended to advise a limit at that risk")
-            return Advice(why, None, None, None, (), tuple(sentences))
+            return JobAdvice(why, None, None, None, (), tuple(sentences))
         asked = math.inf if job.requested_seconds is None else job.requested_seconds
         too_soon = sum(each > asked for each in runs) / len(runs)
         candidates = []
@@ -161,7 +161,7 @@ class Adviser:
             candidates += _narrower(job, min(limit, asked))
             start, changes = self._try(state, account, job_id, candidates)
             sentences += self._sooner(job, start, changes)
-        return Advice(why, _minutes(limit), too_soon, start, changes, tuple(sentences))
+        return JobAdvice(why, _minutes(limit), too_soon, start, changes, tuple(sentences))
 
     def _try(
         self, state: SlurmState, account: str, job_id: str, candidates: Sequence[Job]

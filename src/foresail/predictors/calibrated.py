@@ -366,7 +366,7 @@ class CalibratedParameters:
 
 @register("predictor", "calibrated", parameters=CalibratedParameters)
 class Calibrated(CompositePredictor, RefreshingPredictor):
-    """Predicts a distribution: another predictor's, moved until stated shares hold."""
+    """Predicts a distribution: another's, moved until shares hold; an end: O(waiting jobs)."""
 
     def __init__(self, parameters: CalibratedParameters) -> None:
         compiled = PredictorSteps(predict, members.started, observe, refresh, members.belief)

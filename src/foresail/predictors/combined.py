@@ -268,7 +268,7 @@ class CombinedParameters:
 
 @register("predictor", "combined", parameters=CombinedParameters)
 class Combined(CompositePredictor, RefreshingPredictor):
-    """Predicts a distribution: quantiles of several predictors, weighted by their past."""
+    """Predicts a distribution: several, weighted by their past; an end: O(waiting jobs)."""
 
     def __init__(self, parameters: CombinedParameters) -> None:
         count = len(parameters.members)

@@ -303,7 +303,7 @@ def _belief(mu: float, sigma: float, cap: float) -> Distribution:
 
 @register("predictor", "similar", parameters=SimilarParameters)
 class Similar(RefreshingPredictor):
-    """Predicts a distribution: what similar jobs took, the more similar counting the more."""
+    """Predicts a distribution: what similar jobs took; an end: O(waiting jobs of its user)."""
 
     def __init__(self, parameters: SimilarParameters) -> None:
         steps = PredictorSteps(predict, ignore, observe, predict, belief)

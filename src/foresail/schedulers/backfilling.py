@@ -121,7 +121,7 @@ class ConservativeParameters:
 
 @register("scheduler", "conservative", parameters=ConservativeParameters)
 class Conservative(QueueScheduler):
-    """Reserves for every job; ends move reservations forward, never back.
+    """Reserves for every job, moves reservations forward only; an event: O(waiting jobs).
 
     They move in queue order whenever a job has ended or been cancelled, or a node has come. A
     submission moves none: it gets the earliest start that delays nobody.

@@ -12,7 +12,7 @@ from foresail.schedulers._planning.valuing import OverEstimates, PlanAheadParame
 
 @register("scheduler", "3sigma", parameters=PlanAheadParameters)
 class ThreeSigma(PlanAhead):
-    """Plans ahead with distributions: expected value, expected consumption, preemption."""
+    """Plans ahead with distributions, preempting; a cycle: O(waiting jobs)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,4 +31,4 @@ class TetriSchedParameters(PlanAheadParameters):
 
 @register("scheduler", "tetrisched", parameters=TetriSchedParameters)
 class TetriSched(PlanAhead):
-    """Plans ahead with points: space, time and all jobs at once; no job is preempted."""
+    """Plans ahead with points: space, time, all jobs; preempts none; a cycle: O(waiting jobs)."""

@@ -141,7 +141,7 @@ class PriorityParameters:
 
 @register("scheduler", "priority", parameters=PriorityParameters)
 class Priority(Scheduler):
-    """Jobs with deadlines first, stopping the youngest others for them; no runtimes are asked for.
+    """Jobs with deadlines first, stopping the youngest others for them; a pass: O(waiting jobs).
 
     The baseline ``Prio`` of 3Sigma, whose rules its source leaves open: jobs with deadlines in
     order of submission, on preferred nodes if they fit there, else on any, skipping those that do
@@ -202,7 +202,7 @@ class CapacityParameters:
 
 @register("scheduler", "capacity", parameters=CapacityParameters)
 class CapacityStack(ReservingScheduler):
-    """Reserved jobs from the start of their reservation; all others in a queue on what is left.
+    """Reserved jobs from the start of their reservation, others in order; a pass: O(waiting jobs).
 
     The baseline Rayon/CapacityScheduler of TetriSched (EuroSys 2016). A
     job with a deadline asks for a reservation at submission. Within it the job has its nodes for

@@ -29,8 +29,8 @@ def cluster_of(nodes: pl.DataFrame) -> Cluster:
     """The cluster that a nodes table (``schema.NODES``) describes.
 
     A row of several equal nodes becomes as many, numbered behind its name; each offers its rack
-    (partition), model and gpu. The order of rows means nothing: partitions and nodes are in that of their
-    names. A further column, ``schema.SPEED``, says how fast they are.
+    (partition), model and gpu. The order of rows means nothing: partitions and nodes are in that of
+    their names. A further column, ``schema.SPEED``, says how fast they are.
 
     Raises ``InputError`` if there are no nodes, one has no cpus or no speed above 0, or two have
     the same name.
