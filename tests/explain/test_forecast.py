@@ -307,6 +307,7 @@ def test_what_is_out_of_use_until_some_time_is_there_from_then_on(policy):
         controller = standing(policy, [replace(drained, until_seconds=until)], cluster=cluster)
         controller.step(1.0, [Submitted(1.0, job) for job in jobs])
         found[until] = forecast_waiting(outlook_of(controller), scenarios=20)["wide"]
+        assert simulated(controller, policy, 0).get("wide") == until
     assert (found[None].never, found[None].start.low) == (1.0, math.inf)
     assert found[500.0].start == Range(500.0, 500.0, 500.0)
 

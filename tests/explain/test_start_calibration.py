@@ -13,10 +13,10 @@ from foresail.explain.forecast import LEVELS, Range, WaitingForecasts
 from foresail.explain.start_calibration import AskedStart, StartCalibration, quantiles
 
 
-def told(low, median, high, submitted=0.0):
+def told(low, median, high, submitted=0.0, earliest=0.0):
     starts = np.array([[low], [median], [high]])
     ends = starts + np.array([[10.0], [20.0], [30.0]])
-    columns = np.zeros(1), np.full(1, np.nan), -np.ones(1), np.full(1, submitted)
+    columns = np.zeros(1), np.full(1, np.nan), -np.ones(1), *np.array([[submitted], [earliest]])
     return WaitingForecasts({"job": 0}, starts, ends, starts, *columns)
 
 
@@ -173,3 +173,11 @@ def test_who_has_just_come_is_corrected_by_those_who_had_just_come():
     half = calibration.corrected(0.0, told(600.0, 1200.0, 2400.0, -1200.0))["job"].start
     assert come.median == pytest.approx(4000.0, rel=0.05)
     assert half.median == pytest.approx(1200.0, rel=0.05)
+
+
+def test_no_correction_is_earlier_than_what_is_known_for_certain():
+    """A start that can be from its begin on is as uncertain as the wait from then on."""
+    past = [asked_at(5000.0 * number, 300.0) for number in range(200)]
+    raw = told(7200.0, 7200.0, 7260.0, earliest=7200.0)
+    start = StartCalibration(past).corrected(3600.0, raw)["job"].start
+    assert 7200.0 <= start.low <= start.median <= start.high < 7320.0

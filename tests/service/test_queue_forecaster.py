@@ -20,8 +20,8 @@ from foresail.explain.job_columns import columns_of
 from foresail.explain.outlook import WaitingJobs, outlook_of
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.cluster import Cluster
-from foresail.model.event import Submitted
-from foresail.model.job import Job
+from foresail.model.event import NodeDrained, Submitted
+from foresail.model.job import Job, StartConditions
 from foresail.model.view import PendingJob
 from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest
@@ -80,7 +80,8 @@ def forecaster(monkeypatch, seconds, jobs):
         time.sleep(seconds)
         count, places = len(jobs), outlook.waiting.jobs.places
         starts = np.repeat([[SOON.low], [SOON.median], [SOON.high]], count, axis=1)
-        shares = np.zeros(count), np.full(count, np.nan), np.full(count, -1.0), np.zeros(count)
+        nothing = np.zeros(count)
+        shares = nothing, np.full(count, np.nan), np.full(count, -1.0), nothing, nothing
         waiting = WaitingForecasts(places, starts, starts, starts, *shares)
         return Forecasts(outlook, waiting, waiting, {}, frozenset(), {})
 
@@ -428,3 +429,20 @@ def test_of_the_last_of_each_horizon_is_known_how_they_held():
     assert PastForecasts.from_outcomes([*held, *stood]).stood_in == StandInRecord(100, 1.0, 0.0)
     assert PastForecasts.from_outcomes(late).stood_in == StandInRecord()
     assert [horizon(each) for each in (0.0, 59.0, 60.0, 1e9)] == [0, 0, 1, 4]
+
+
+def test_no_range_begins_before_what_is_known_for_certain():
+    """Past starts were early; not before a begin, a predecessor or the return of nodes."""
+    later = StartConditions(begin_seconds=4_600.0)
+    jobs = [Job.gang(each, 1_000.0, 1, 60.0) for each in ("later", "after", "drained")]
+    jobs[0] = replace(jobs[0], conditions=later)
+    jobs[1] = replace(jobs[1], after=("later",))
+    controller = Controller(Cluster.of_processors(4), *parse_policy("easy,requested").build())
+    controller.step(1_000.0, [NodeDrained(1_000.0, "all", "op", 2_800.0)])
+    controller.step(1_000.0, [Submitted(1_000.0, job) for job in jobs])
+    row = ForecastRow("j", 0.0, ForecastKind.SUBMISSION, 3, *(3e3, 4e3, 5e3) * 2)
+    past = PastForecasts.from_outcomes([ForecastOutcome(row, 0.0, 1_500.0, True)] * 100)
+    made = drawn_forecasts(outlook_of(controller), StartForecaster(), past)
+    assert made.waiting["later"].start.low >= 4_600.0
+    assert made.waiting["after"].start.low >= 4_600.0
+    assert made.waiting["drained"].start.low >= 2_800.0

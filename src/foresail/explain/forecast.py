@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from foresail.explain.futures import starts_in_futures
+from foresail.explain.futures import earliest_starts, starts_in_futures
 from foresail.explain.job_columns import NO_JOBS, JobColumns, columns_of, limit_of
 from foresail.explain.outlook import Outlook
 from foresail.model.distribution import Floats
@@ -79,7 +79,8 @@ class WaitingForecasts(Mapping[str, WaitingForecast]):
     To be read by others, a column for each job: ``starts``, ``ends`` and ``runtimes`` have the
     three quantiles of a ``Range``, ``never`` and ``misses`` a share, that of misses nan without a
     deadline; ``causes`` has the number of the running job on whose end most of what is open of the
-    start depends, _NOBODY where there is none; ``submitted`` when the job came.
+    start depends, _NOBODY where there is none; ``submitted`` when the job came, ``earliest`` before
+    when it cannot start.
     """
 
     def __init__(
@@ -92,10 +93,11 @@ class WaitingForecasts(Mapping[str, WaitingForecast]):
         misses: Floats,
         causes: Floats,
         submitted: Floats,
+        earliest: Floats,
     ) -> None:
         self.places, self.starts, self.ends, self.causes = places, starts, ends, causes
         self.never, self.misses, self.submitted = never, misses, submitted
-        self.runtimes = runtimes
+        self.runtimes, self.earliest = runtimes, earliest
 
     def __getitem__(self, job_id: str) -> WaitingForecast:
         at = self.places[job_id]
@@ -194,7 +196,8 @@ def forecast_waiting(
         runtimes = draw(jobs, outlook.running, outlook.now, scenarios, seed)
         drawn = _forecast_columns(outlook, *runtimes, np.random.default_rng([scenarios, seed]))
         columns = [np.concatenate(both, axis=-1) for both in zip(drawn, columns, strict=True)]
-    columns.append(np.append(jobs.table["submitted"], np.full(held, outlook.now)))
+    for of_jobs in (jobs.table["submitted"], earliest_starts(outlook)):
+        columns.append(np.append(of_jobs, np.full(held, outlook.now)))
     places = jobs.places
     if held:
         places = {**places, **{each: at for at, each in enumerate(outlook.held, len(jobs))}}

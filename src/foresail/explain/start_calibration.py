@@ -124,11 +124,15 @@ class StartCalibration:
         self._weights = recency / np.sqrt(_times_counted(made, seconds))
 
     def corrected(self, made_seconds: float, drawn: WaitingForecasts) -> WaitingForecasts:
-        """Return corrected forecasts; of the ends as of the starts."""
+        """Return corrected forecasts; of the ends as of the starts.
+
+        What is uncertain of a start is how long after the earliest one that can be it is.
+        """
         if not len(self._places):
             return drawn
         known = np.isfinite(drawn.starts[-1])
-        low, middle, high = _scaled(drawn.starts[:, known] - made_seconds)
+        earliest = np.maximum(drawn.earliest[known], made_seconds)
+        low, middle, high = _scaled(drawn.starts[:, known] - earliest)
         passed = _passed(drawn.submitted[known], made_seconds, drawn.starts[1, known])
         nearest = np.rint(passed * (len(_PASSED) - 1)).astype(int)
         points = np.empty((len(LEVELS), len(middle)))
@@ -140,11 +144,11 @@ class StartCalibration:
         found = [np.clip(_at(place, low, middle, high), *bounds) for place in points]
         starts, ends = drawn.starts.copy(), drawn.ends.copy()
         moved = starts[:, known]
-        starts[:, known] = [made_seconds + _seconds(each) for each in found]
+        starts[:, known] = [earliest + _seconds(each) for each in found]
         ends[:, known] += starts[:, known] - moved
         ends[:, known] = np.maximum.accumulate(ends[:, known], axis=0)
-        columns = drawn.runtimes, drawn.never, drawn.misses, drawn.causes, drawn.submitted
-        return WaitingForecasts(drawn.places, starts, ends, *columns)
+        columns = drawn.never, drawn.misses, drawn.causes, drawn.submitted, drawn.earliest
+        return WaitingForecasts(drawn.places, starts, ends, drawn.runtimes, *columns)
 
     def _points(self, waiting: int, passed: float) -> Floats:
         """Return the places that replace the stated quantiles, by forecast wait; (knots, 3)."""
