@@ -320,11 +320,11 @@ class Attempt:
         self._pidfd = pidfd
         return pidfd
 
-    def stop(self) -> None:
-        """Have the shim end the command: gently first, firmly after the grace."""
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """Have the shim end the command, gently first, firmly after the grace; or end the shim."""
         if self._pidfd is not None:
             try:
-                signal.pidfd_send_signal(self._pidfd, signal.SIGTERM)
+                signal.pidfd_send_signal(self._pidfd, number)
             except ProcessLookupError:  # it has just ended by itself
                 return
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import select
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,15 @@ _ANOTHERS: Final = (
     "(a folder of attempts belongs to one store)"
 )
 
+_HUNG: Final = "what watches it hung (a file system that does not answer?) and was killed"
+_NOT_KILLED: Final = (
+    "what watches it hangs in the kernel and cannot be killed (a file system that does not answer?): "
+    "its cpus are given to others, though some of it may still be there"
+)
+_HANGS_SECONDS: Final = 30.0
+"""A shim that ends its command so much later than it must is killed; one that outlives that for so
+long is let go."""
+
 _STARTS_KNOWN: Final = 10_000
 """Starts of so many jobs are not heeded twice; those of earlier ones are found on disk."""
 
@@ -39,14 +49,15 @@ _STARTS_KNOWN: Final = 10_000
 class _Watched:
     """An attempt that has not been reported as ended.
 
-    ``used`` and ``looks`` are what was measured of it; where ``is_adopted``, an earlier adapter
-    began it, which has kept what it measured. ``remark`` is the last one on why it does
-    not go on.
+    It is to stop since ``stop_seconds``, and its shim was killed at ``killed_seconds``; ``used`` and
+    ``looks`` are what was measured of it; where ``is_adopted``, an earlier adapter began it, which
+    has kept what it measured. ``remark`` is the last one on why it does not go on.
     """
 
     attempt: Attempt
     start_seconds: float
-    is_stopping: bool = False
+    stop_seconds: float = math.inf
+    killed_seconds: float = math.inf
     used: machine.ProcessesUse | None = None
     looks: list[UseSample] = field(default_factory=list)
     is_adopted: bool = False
@@ -199,7 +210,7 @@ class LocalAdapter:
             case Preempt(job_id):
                 running = self._watched.get(job_id)
                 if running is not None and running.attempt.number == instruction.attempt:
-                    running.is_stopping = True
+                    running.stop_seconds = min(running.stop_seconds, now)
                     running.attempt.stop()
 
     def reports(self, now: float) -> list[Ended]:
@@ -207,10 +218,9 @@ class LocalAdapter:
         if self._watched and now >= self._looked_seconds + self._chosen.sample_seconds:
             self._look(now)
             self._say_what_waits_for_room()
+            self._end_what_hangs(now)
         for pidfd, _ in self._shims.poll(0):
-            watched = self._watched[self._by_pidfd.pop(pidfd)]
-            self._shims.unregister(pidfd)
-            watched.attempt.release()
+            watched = self._let_go(pidfd)
             self._adopt(watched, now)  # the shim that claimed it, if that was another
         return self._taken()
 
@@ -234,6 +244,7 @@ class LocalAdapter:
             if limit is not None and use.memory_bytes > limit and not attempt.is_over_memory():
                 held = f"{use.memory_bytes / 2**20:,.0f} MiB"
                 self._run.note(f"{attempt.job_id} holds {held}, more than it may: it is ended")
+                watched.stop_seconds = now
                 attempt.end_for_memory()
         if samples:
             self._run.keep_samples(samples)
@@ -253,6 +264,33 @@ class LocalAdapter:
             if sentence != watched.remark:
                 watched.remark = sentence
                 self._run.note(f"{attempt.job_id} {sentence} as soon as there is room")
+
+    def _end_what_hangs(self, now: float) -> None:
+        """Kill shims that should have ended their command, and let go of what outlives that."""
+        for pidfd, job_id in [*self._by_pidfd.items()]:
+            watched, limit = self._watched[job_id], self._run.commands[job_id].requested_seconds
+            attempt, limit = watched.attempt, math.inf if limit is None else limit
+            late = now - self._chosen.grace_seconds - _HANGS_SECONDS
+            if late < min(watched.stop_seconds, watched.start_seconds + limit):
+                continue
+            claim = attempt.claim()  # for which there may have been no room at first
+            start = watched.start_seconds if claim is None else claim.start.by_clock_of(now)
+            if late < min(watched.stop_seconds, start + limit) or attempt.obstacle():
+                continue
+            if watched.killed_seconds == math.inf:
+                self._run.note(f"{job_id} has not ended: {_HUNG}")
+                watched.killed_seconds = now
+                attempt.stop(signal.SIGKILL)
+            elif now >= watched.killed_seconds + _HANGS_SECONDS:
+                self._let_go(pidfd).attempt.clear_remains()
+                self._refuse(watched, _NOT_KILLED, now)
+
+    def _let_go(self, pidfd: int) -> _Watched:
+        """Watch a shim no more."""
+        watched = self._watched[self._by_pidfd.pop(pidfd)]
+        self._shims.unregister(pidfd)
+        watched.attempt.release()
+        return watched
 
     def _used(self) -> Iterator[tuple[_Watched, machine.ProcessesUse]]:
         """Yield the use by now of attempts that have a process."""
@@ -339,15 +377,16 @@ class LocalAdapter:
         self._wait_for(watched, pidfd)
 
     def _refuse(self, watched: _Watched, why: str, now: float) -> None:
-        """Report an attempt as failed that was not begun."""
+        """Report an attempt as failed that was not begun, or is given up."""
         self._run.note(f"{watched.attempt.job_id} {why}")
-        ids = watched.attempt.job_id, now, now, EndedBecause.FAILED, None, watched.attempt.number
+        start = now if watched.killed_seconds == math.inf else watched.start_seconds
+        ids = watched.attempt.job_id, start, now, EndedBecause.FAILED, None, watched.attempt.number
         self._report(Outcome(*ids, reason=why), now)
 
     def _wait_for(self, watched: _Watched, pidfd: int) -> None:
         self._by_pidfd[pidfd] = watched.attempt.job_id
         self._shims.register(pidfd, select.EPOLLIN)
-        if watched.is_stopping:
+        if watched.stop_seconds < math.inf:
             watched.attempt.stop()
 
     def _end(self, watched: _Watched, now: float) -> None:
@@ -361,10 +400,13 @@ class LocalAdapter:
             attempt.clear_remains()
             end = now if claim is None else now - claim.lost_seconds_ago
             end = max(watched.start_seconds, end)
-            span = watched.start_seconds, end
-            self._report(
-                Outcome(attempt.job_id, *span, EndedBecause.LOST, None, attempt.number), now
-            )
+            because, why = EndedBecause.LOST, ""
+            if watched.killed_seconds < math.inf:
+                is_wished = watched.stop_seconds < math.inf and not attempt.is_over_memory()
+                because = EndedBecause.PREEMPTED if is_wished else EndedBecause.LIMIT
+                why = _HUNG
+            ids = attempt.job_id, watched.start_seconds, end, because, None, attempt.number
+            self._report(Outcome(*ids, reason=why), now)
             return
         if status.problem is not None:
             self._run.note(f"{attempt.job_id} cannot be run: {status.problem}")
