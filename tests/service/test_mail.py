@@ -53,7 +53,7 @@ def test_what_was_asked_for_is_told_once(tmp_path, asked, ends, told):
     for attempt, because in enumerate(ends, 1):
         hook.started("1", attempt)
         hook.ended(outcome(EndedBecause(because), attempt=attempt))
-    hook.wait_until_told()
+    hook._calls.join()
     assert (said.read_text().split() if said.exists() else []) == told
 
 
@@ -65,7 +65,7 @@ def test_the_program_gets_values_as_words_and_no_shell_reads_them(tmp_path, monk
     hook = MailHook([program(tmp_path, text), "one"], {"1": job("END", "$(x)\nBcc: all")}, ())
     hook.started("1", 1)
     hook.ended(outcome(EndedBecause.FAILED, 3))
-    hook.wait_until_told()
+    hook._calls.join()
     subject = "Foresail Job_id=1 Name=$(x)?Bcc: all Ended (failed, exit code 3), run time 5 s"
     assert said.read_text().splitlines() == ["one", "-s", subject, "ann", "3", ""]
 
@@ -78,7 +78,7 @@ def test_jobs_that_ran_before_a_restart_are_told_of(tmp_path, written):
     hook = MailHook([program(tmp_path, f"echo $4 $FORESAIL_MAIL_JOB_ID >> {said}")], {}, stored)
     hook.ended(outcome(EndedBecause.COMPLETED))
     hook.ended(outcome(EndedBecause.COMPLETED))
-    hook.wait_until_told()
+    hook._calls.join()
     assert said.read_text() == "1\n"
 
 
@@ -96,7 +96,7 @@ def test_a_program_that_hangs_fails_or_is_gone_holds_up_nobody(tmp_path, caplog)
         assert time.monotonic() < until
         time.sleep(0.05)
     (tmp_path / "send").unlink()
-    hook.wait_until_told()
+    hook._calls.join()
     assert len([each for each in caplog.messages if "cannot be run" in each]) == 1
 
 

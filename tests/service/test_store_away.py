@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from databases import PostgreSQLServer, program
+from foresail.service.configuration import read_configuration
+from foresail.service.doctor import examined
 from live_service import live_service
 from stopping import stop_again_and_again
 
@@ -29,6 +32,49 @@ def test_a_server_that_is_stopped_three_times_is_waited_for(tmp_path):
     assert found.faults == []
     assert found.refused
     assert found.accepted
+
+
+def test_an_idle_service_says_for_how_long_its_server_is_away(tmp_path):
+    """Health, what is refused and ``doctor``, that what was accepted waits; then nothing more."""
+    if program("initdb") is None:
+        pytest.skip("no PostgreSQL on this machine")
+    with tempfile.TemporaryDirectory() as folder:
+        server = PostgreSQLServer(Path(folder))
+        server.start()
+        is_there = True
+        try:
+            more = f'database = "{server.address}"\ncluster = "local(cpus=2)"'
+            with live_service(tmp_path, more) as service, service.client() as client:
+
+                def health_comes_to(status):
+                    until = time.monotonic() + 30.0
+                    while (answer := client.get("/v1/health")).status_code != status:
+                        assert time.monotonic() < until, answer.text
+                        time.sleep(0.1)
+                    return answer
+
+                health_comes_to(200)
+                server.stop()
+                is_there = False
+                time.sleep(2.5)
+                detail = health_comes_to(503).json()["detail"]
+                assert re.search(
+                    r"^the database \S+ has not answered for [2-9](\.\d+)? s: ", detail
+                )
+                assert "what was accepted is in it and waits" in detail
+                refused = client.post("/v1/jobs", json={"command": "true"})
+                assert refused.status_code == 503
+                assert "has not answered for" in refused.json()["detail"]
+                configuration = read_configuration(tmp_path / "service.toml")
+                found = next(each for each in examined(configuration) if each.what == "store")
+                assert "has not answered" in found.says
+                assert found.remedy
+                server.start()
+                is_there = True
+                health_comes_to(200)
+        finally:
+            if is_there:
+                server.stop()
 
 
 @pytest.fixture

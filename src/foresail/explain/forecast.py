@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from foresail.explain.futures import earliest_starts, starts_in_futures
+from foresail.explain.futures import starts_in_futures
 from foresail.explain.job_columns import NO_JOBS, JobColumns, columns_of, limit_of
 from foresail.explain.outlook import Outlook
 from foresail.model.distribution import Floats
@@ -196,7 +196,7 @@ def forecast_waiting(
         runtimes = draw(jobs, outlook.running, outlook.now, scenarios, seed)
         drawn = _forecast_columns(outlook, *runtimes, np.random.default_rng([scenarios, seed]))
         columns = [np.concatenate(both, axis=-1) for both in zip(drawn, columns, strict=True)]
-    for of_jobs in (jobs.table["submitted"], earliest_starts(outlook)):
+    for of_jobs in (jobs.table["submitted"], outlook.earliest):
         columns.append(np.append(of_jobs, np.full(held, outlook.now)))
     places = jobs.places
     if held:

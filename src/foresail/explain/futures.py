@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -75,36 +74,6 @@ def starts_in_futures(
     jobs = len(outlook.waiting) + arrivals.seconds.shape[1]
     predecessors = _predecessors(outlook.waiting.jobs, outlook.running, jobs)
     return _Simulated(outlook, lasting, running_ends, arrivals, predecessors).starts()
-
-
-def earliest_starts(outlook: Outlook) -> Floats:
-    """Return before when waiting jobs cannot start (seconds).
-
-    That is their own begin, that of those they wait for, and the return of nodes without which
-    there is no room for them.
-    """
-    waiting, jobs = outlook.waiting, outlook.waiting.jobs
-    homes = waiting.home[jobs.of_kind].tolist()
-    back = [_room_back(outlook, *each) for each in zip(jobs.kinds, homes, strict=True)]
-    earliest = np.maximum(waiting.ready, np.array(back)[jobs.table["kind"]])
-    first, before = _predecessors(jobs, outlook.running, len(jobs)).values()
-    for at in np.flatnonzero(np.diff(first)).tolist():
-        others = before[first[at] : first[at + 1]]
-        known = earliest[others[others < at]]  # what runs has the numbers after all that waits
-        earliest[at] = known.max(initial=earliest[at])
-    return earliest
-
-
-def _room_back(outlook: Outlook, job: Job, home: int) -> float:
-    """Return from when on a job fits in what is in use (seconds); now, if it does or never will."""
-    room = dict(outlook.room)
-    names = {*room} if home == ANYWHERE else {[*room][home]}
-    if not any(job.total.fits_in(room[name]) for name in names):
-        for each in sorted(outlook.returns, key=attrgetter("seconds")):
-            room[each.partition] += each.total
-            if each.partition in names and job.total.fits_in(room[each.partition]):
-                return each.seconds
-    return outlook.now
 
 
 def _with_returns(outlook: Outlook, running_ends: Floats) -> tuple[Outlook, Floats]:

@@ -203,6 +203,33 @@ class Outlook:
         """Cpus that can be used, by partition."""
         return {name: room.cpus for name, room in self.room.items()}
 
+    @property
+    def earliest(self) -> Floats:
+        """Before when waiting jobs cannot start (seconds): their begins, and that of what is first.
+
+        Nor can they before nodes return without which there is no room for them.
+        """
+        jobs = self.waiting.jobs
+        homes = self.waiting.home[jobs.of_kind].tolist()
+        back = np.array([*map(self._room_back, jobs.kinds, homes)])
+        earliest: Floats = np.maximum(self.waiting.ready, back[jobs.table["kind"]])
+        if (earliest > self.now).any():
+            for at in np.flatnonzero(jobs.table["waits_for_others"]).tolist():
+                first = [jobs.places.get(each, at) for each in jobs.pending[at].job.after]
+                earliest[at] = earliest[[at, *first]].max()
+        return earliest
+
+    def _room_back(self, job: Job, home: int) -> float:
+        """Return when a job fits in what is in use then (seconds); now if that is never."""
+        room = dict(self.room)
+        names = {*room} if home == ANYWHERE else {[*room][home]}
+        if not any(job.total.fits_in(room[name]) for name in names):
+            for each in sorted(self.returns, key=attrgetter("seconds")):
+                room[each.partition] += each.total
+                if each.partition in names and job.total.fits_in(room[each.partition]):
+                    return each.seconds
+        return self.now
+
 
 def outlook_of(
     controller: Controller,

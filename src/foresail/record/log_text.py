@@ -283,7 +283,8 @@ def parse_record(line: str, source: object, number: int) -> records.Record:
         plain = _read(line)
         name = plain.pop("kind")
         if name == _ONE_REASON:
-            name, plain = "reasons", _as_alike(**plain)
+            one = {"job_ids": [plain.pop("job_id")], **plain.pop("reason")}
+            name, plain = "reasons", {**plain, "reasons": one}
         kind = _KINDS[name]
         for field, types in _TYPES.items():
             if field in plain:
@@ -307,11 +308,6 @@ def _read(line: str) -> Any:
         return from_json(line)
     except ValueError:
         return json.loads(line)
-
-
-def _as_alike(step: int, time: float, job_id: str, reason: dict[str, Any]) -> dict[str, Any]:
-    """The fields of the record of one job's reason as one that several jobs could have."""
-    return {"step": step, "time": time, "reasons": {"job_ids": [job_id], **reason}}
 
 
 def _plain_fields(record: Any) -> dict[str, Any]:

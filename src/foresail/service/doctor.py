@@ -21,6 +21,7 @@ from foresail.model.words import duration, memory_size
 from foresail.scenario.engines import engine_of
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.session import ServedAccounts, StateFolder, passage_mode, scenario_of_service
+from foresail.service.store.database import Database
 from foresail.service.store.sql_store import SqlStore
 from foresail.service.upkeep import faults_of
 
@@ -55,6 +56,10 @@ def examined(configuration: ServiceConfiguration) -> Iterator[Found]:
     yield Found("service", "runs" if runs else "does not run now")
     if configuration.database == "sqlite":
         yield _store(folder.database)
+    else:
+        database = Database.at_address(configuration.database)
+        database.look()
+        yield Found("store", database.away or database.name, "start it" if database.away else "")
     yield _address(configuration, runs=runs)
     is_late = time.time() < _EARLIEST_UNIX_SECONDS
     remedy = "set it: deadlines and forecasts go by it" if is_late else ""

@@ -169,10 +169,6 @@ class MailHook:
                 _LOG.error("mail is dropped: %d calls of %s wait", _MOST_WAITING, self._program[0])
             self._is_dropping = True
 
-    def wait_until_told(self) -> None:
-        """Return once all has been sent."""
-        self._calls.join()
-
     def _work(self) -> None:
         while True:
             words, environment = self._calls.get()

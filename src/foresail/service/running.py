@@ -182,7 +182,7 @@ class RunningService:
             now=self._now,
         )
         before = signal.signal(signal.SIGHUP, self._hang_up)
-        ended = signal.signal(signal.SIGTERM, _end)  # while there is no daemon that takes it
+        ended = signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # until a daemon takes it
         connections = Connections(most_connections(configuration.limits.connections), Patience())
         server = _server(parts, connections)
         scheme = "http" if configuration.listen.tls_certificate is None else "https"
@@ -387,6 +387,8 @@ class RunningService:
         of_cluster = away if self._unavailable else None
         now = filter(None, (of_clock, of_cluster, self._compilations.remark))
         remarks = (*self._remarks, *now, *self._served.remarks)
+        if away := self._store.database.away:
+            return Condition((away,), remarks)
         if self._problem is not None:
             return Condition((self._problem,), remarks)
         seen = self._snapshots.seen_monotonic
@@ -396,10 +398,6 @@ class RunningService:
         if silent > 2 * self._configuration.cycle_seconds + 10.0:
             return Condition((f"no cycle has ended for {silent:.0f} s",), remarks)
         return Condition((), remarks)
-
-
-def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-    raise SystemExit(0)
 
 
 def _server(parts: ServiceParts, connections: Connections) -> Server:

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from types import MappingProxyType
 from typing import Final, Generic, ParamSpec, TypeVar
 
@@ -32,7 +31,6 @@ from foresail.explain.job_columns import NO_JOBS, JobColumns
 from foresail.explain.outlook import Outlook, front_of, outlook_maker
 from foresail.explain.start_calibration import MOST, AskedStart, StartCalibration
 from foresail.explain.start_forecaster import StartForecaster
-from foresail.model.decision import Reason
 from foresail.model.distribution import Floats
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.job import Job
@@ -184,12 +182,6 @@ def use_over_time(
     return UseOverTime(begin_seconds, length, np.diff(held) / length, count, means)
 
 
-def _reasons_of(
-    job_ids: Sequence[str], controller: Controller, _: JobHistory
-) -> Mapping[str, Reason]:
-    return controller.reasons_of(job_ids)
-
-
 async def _count_reasons(snapshots: SnapshotCache) -> Mapping[str, int]:
     """Count pending jobs by why they wait: some at a time, so that the daemon is never away long.
 
@@ -201,7 +193,7 @@ async def _count_reasons(snapshots: SnapshotCache) -> Mapping[str, int]:
     counts: Counter[str] = Counter()
     for begin in range(0, len(pending), _REASONS_AT_ONCE):
         some = pending[begin : begin + _REASONS_AT_ONCE]
-        reasons = await snapshots.ask(partial(_reasons_of, some))
+        reasons = await snapshots.ask(lambda controller, _: controller.reasons_of(some))  # noqa: B023
         counts.update(str(each.code) for each in reasons.values())
     return counts
 

@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 from foresail.control.loop import Controller
 from foresail.model.adapter import ClusterAdapter
 from foresail.model.decision import Instruction, Preempt, TickAt, WakeAt
-from foresail.model.event import Ended, EstimateExpired, Event, NodeResumed, Outcome, Submitted, Tick, unit_of
+from foresail.model.event import (
+    Ended,
+    EstimateExpired,
+    Event,
+    NodeResumed,
+    Outcome,
+    Submitted,
+    Tick,
+    unit_of,
+)
 from foresail.model.job import Job
 from foresail.model.view import PendingJob, Reservation, RunningJob
 from foresail.record.job_life import JobState
@@ -79,7 +88,7 @@ class Driver:
                         yield event.outcome
                 self.follow(self._controller.step(now, events))
                 for event in self._external_events():
-                    self.set_alarm(event)
+                    self._set_alarm(event)
             if self._cycle_seconds is not None:
                 self._tick_next_cycle(self._cycle_seconds)
 
@@ -88,13 +97,13 @@ class Driver:
         for instruction in instructions:
             match instruction:
                 case WakeAt():
-                    self.set_alarm(instruction)
+                    self._set_alarm(instruction)
                 case TickAt(job_id, time):
-                    self.set_alarm(_TickFor(max(self._cycle_from(time), self.now), job_id))
+                    self._set_alarm(_TickFor(max(self._cycle_from(time), self.now), job_id))
                 case _:
                     self._cluster.carry_out(instruction, self.now)
                     if isinstance(instruction, Preempt) and self._cycle_seconds is not None:
-                        self.set_alarm(Tick(self.now))  # the cycle goes on with what that frees
+                        self._set_alarm(Tick(self.now))  # the cycle goes on with what that frees
 
     def _next_seconds(self) -> float:
         alarms, coming, controller = self._alarms, self._coming, self._controller
@@ -146,8 +155,7 @@ class Driver:
                     events.append(alarm)
         return events
 
-    def set_alarm(self, alarm: Event | WakeAt | _TickFor) -> None:
-        """Have an event happen, or the controller woken, at its time."""
+    def _set_alarm(self, alarm: Event | WakeAt | _TickFor) -> None:
         heapq.heappush(self._alarms, (alarm.time, self._alarms_set, alarm))
         self._alarms_set += 1
 
@@ -184,7 +192,7 @@ class Driver:
         self._idle_ticks = self._idle_ticks + 1 if is_idle else 0
         if self._idle_ticks <= _MAXIMUM_IDLE_TICKS:
             self._next_tick = (math.floor(self.now / cycle) + 1) * cycle
-            self.set_alarm(Tick(self._next_tick))
+            self._set_alarm(Tick(self._next_tick))
 
 
 def simulate_forward(
@@ -198,8 +206,8 @@ def simulate_forward(
     """Go on from where a run stands until nothing more can happen.
 
     Jobs that wait wait on, jobs that run have run for as long as they have. Jobs that were asked to
-    stop do so at once; nodes that are drained are used again when that was said. Yields the attempts
-    in order of their ends, each as soon as it is known; none of a job that never starts, or ends.
+    stop do so at once; drained nodes are used again when that was said. Yields the attempts in
+    order of their ends, each as soon as it is known; none of a job that never starts, or ends.
 
     The controller is led on to the end: a fork of the run's own (``Controller.fork``), or one that
     has taken over what its records lead to (``Controller.take_over``). ``runtime_seconds`` says how
@@ -231,7 +239,7 @@ def simulate_forward(
     for node, drained in controller.state.drained.items():
         until = drained.until_seconds
         if until is not None and until > now:
-            driver.set_alarm(NodeResumed(until, node))
+            driver._set_alarm(NodeResumed(until, node))
     driver.follow(_instructed(controller))
     return driver.run()
 

@@ -27,6 +27,7 @@ from foresail.service.api import forecasts, jobs, problems, service
 from foresail.service.api.callers import AnyCaller, Caller, Door, Parts, ServiceParts
 from foresail.service.connections import PEER
 from foresail.service.metrics import ServiceMetrics
+from foresail.service.store.database import Database
 
 _PAGE: Final = APIRouter(include_in_schema=False)
 _KINDS: Final = {
@@ -309,6 +310,7 @@ _ACCEPTABLE: Final = frozenset(
 )
 
 
+_LOOK_SECONDS: Final = 1.0
 _OPEN: Final = ("/v1/health", "/metrics")
 _BEARER: Final = {
     "type": "http",
@@ -337,6 +339,12 @@ class _Described(FastAPI):
         return document
 
 
+async def _look_again_and_again(database: Database) -> None:
+    while True:
+        await asyncio.to_thread(database.look)
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
 def application(parts: ServiceParts) -> Gate:
     """The application of a service."""
 
@@ -344,8 +352,10 @@ def application(parts: ServiceParts) -> Gate:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         parts.feed.begin(asyncio.get_running_loop())
         keeping = asyncio.create_task(parts.forecaster.keep_all())
+        looking = asyncio.create_task(_look_again_and_again(parts.store.database))
         yield
         keeping.cancel()
+        looking.cancel()
 
     app = _Described(
         title="Foresail",

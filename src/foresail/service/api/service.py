@@ -328,18 +328,13 @@ def _bar(
     return answers.PlannedJobAnswer(
         job_id=job.job_id,
         name=job.name,
-        user=_owner(job.user),
+        user=(job.user or "").partition("/")[0],  # schedulers know jobs by user and name
         cpus=cpus,
         start=answers.RangeAnswer.from_quantiles(start),
         end=answers.RangeAnswer.from_quantiles(found.end),
         deadline_seconds=job.deadline_seconds,
         misses=found.misses,
     )
-
-
-def _owner(user: str | None) -> str:
-    """Return the owner of a job: schedulers know jobs by user and name."""
-    return (user or "").partition("/")[0]
 
 
 def seen_by(caller: Caller, job: answers.PlannedJobAnswer) -> answers.PlannedJobAnswer:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -36,10 +37,11 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from foresail.model.errors import InputError
+from foresail.model.words import duration
 from foresail.service.store.protocol import ROOM, StoreUnavailable
 
 LITTLE_BYTES: Final = 32_000_000
@@ -117,6 +119,8 @@ class Database:
         self._writer: Connection | None = None
         """Is kept for the next transaction, where the database is a file."""
         self._is_locked = False
+        self._away: tuple[float, str] | None = None
+        """Since when its server is, by the monotonic clock, and what was heard last."""
 
     @classmethod
     def in_file(cls, path: Path) -> Database:
@@ -149,6 +153,24 @@ class Database:
         """Return whether a row is read without a wait: from a file, by a free connection."""
         pool = self.engine.pool
         return isinstance(pool, QueuePool) and self._room is not None and pool.checkedin() > 0
+
+    @property
+    def away(self) -> str:
+        """Since when its server does not answer, and what becomes of what is in it; else empty."""
+        if (noted := self._away) is None:
+            return ""
+        since, because = noted
+        return (
+            f"the database {self.name} has not answered for {duration(time.monotonic() - since)}: "
+            "what was accepted is in it and waits, what runs runs on, nothing new is accepted "
+            f"({because})"
+        )
+
+    def look(self) -> None:
+        """Know whether its server is there, if it has one and nothing else has asked it."""
+        if self._room is None:
+            with suppress(StoreUnavailable, SQLAlchemyError):
+                self.rows(select(1))
 
     def lock(self) -> None:
         """Keep every other service away, for as long as this one is there.
@@ -286,11 +308,14 @@ class Database:
         """Say as an error of ours what the database refuses."""
         try:
             yield
+            self._away = None
         except DBAPIError as error:
             self._is_locked = False
-            raise StoreUnavailable(
-                f"the store {self.name} cannot be used now: {error.orig}; {what_was_done}"
-            ) from error
+            if self._room is None and isinstance(error, OperationalError):
+                since = time.monotonic() if self._away is None else self._away[0]
+                self._away = since, " ".join(str(error.orig).split())
+            says = self.away or f"the store {self.name} cannot be used now: {error.orig}"
+            raise StoreUnavailable(f"{says}; {what_was_done}") from error
 
 
 def _set_up_sqlite(connection: Any, _: object) -> None:

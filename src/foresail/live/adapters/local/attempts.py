@@ -323,10 +323,8 @@ class Attempt:
     def stop(self, number: int = signal.SIGTERM) -> None:
         """Have the shim end the command, gently first, firmly after the grace; or end the shim."""
         if self._pidfd is not None:
-            try:
+            with suppress(ProcessLookupError):  # it has just ended by itself
                 signal.pidfd_send_signal(self._pidfd, number)
-            except ProcessLookupError:  # it has just ended by itself
-                return
 
     def release(self) -> None:
         """Stop watching a shim that has gone."""

@@ -10,7 +10,7 @@ import math
 import select
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -34,8 +34,8 @@ _ANOTHERS: Final = (
 
 _HUNG: Final = "what watches it hung (a file system that does not answer?) and was killed"
 _NOT_KILLED: Final = (
-    "what watches it hangs in the kernel and cannot be killed (a file system that does not answer?): "
-    "its cpus are given to others, though some of it may still be there"
+    "what watches it hangs (a file system that does not answer?) and cannot be killed: others are "
+    "given its cpus, though some of it may still be there"
 )
 _HANGS_SECONDS: Final = 30.0
 """A shim that ends its command so much later than it must is killed; one that outlives that for so
@@ -49,9 +49,9 @@ _STARTS_KNOWN: Final = 10_000
 class _Watched:
     """An attempt that has not been reported as ended.
 
-    It is to stop since ``stop_seconds``, and its shim was killed at ``killed_seconds``; ``used`` and
-    ``looks`` are what was measured of it; where ``is_adopted``, an earlier adapter began it, which
-    has kept what it measured. ``remark`` is the last one on why it does not go on.
+    It is to stop from ``stop_seconds`` on, and its shim was killed at ``killed_seconds``; ``used``
+    and ``looks`` are what was measured of it; where ``is_adopted``, an earlier adapter began it,
+    which has kept what it measured. ``remark`` is the last one on why it does not go on.
     """
 
     attempt: Attempt
@@ -269,13 +269,10 @@ class LocalAdapter:
         """Kill shims that should have ended their command, and let go of what outlives that."""
         for pidfd, job_id in [*self._by_pidfd.items()]:
             watched, limit = self._watched[job_id], self._run.commands[job_id].requested_seconds
-            attempt, limit = watched.attempt, math.inf if limit is None else limit
-            late = now - self._chosen.grace_seconds - _HANGS_SECONDS
-            if late < min(watched.stop_seconds, watched.start_seconds + limit):
-                continue
-            claim = attempt.claim()  # for which there may have been no room at first
+            attempt, claim = watched.attempt, watched.attempt.claim()
             start = watched.start_seconds if claim is None else claim.start.by_clock_of(now)
-            if late < min(watched.stop_seconds, start + limit) or attempt.obstacle():
+            last = min(watched.stop_seconds, math.inf if limit is None else start + limit)
+            if now < last + self._chosen.grace_seconds + _HANGS_SECONDS or attempt.obstacle():
                 continue
             if watched.killed_seconds == math.inf:
                 self._run.note(f"{job_id} has not ended: {_HUNG}")
@@ -400,13 +397,13 @@ class LocalAdapter:
             attempt.clear_remains()
             end = now if claim is None else now - claim.lost_seconds_ago
             end = max(watched.start_seconds, end)
-            because, why = EndedBecause.LOST, ""
+            span = watched.start_seconds, end
+            outcome = Outcome(attempt.job_id, *span, EndedBecause.LOST, None, attempt.number)
             if watched.killed_seconds < math.inf:
                 is_wished = watched.stop_seconds < math.inf and not attempt.is_over_memory()
                 because = EndedBecause.PREEMPTED if is_wished else EndedBecause.LIMIT
-                why = _HUNG
-            ids = attempt.job_id, watched.start_seconds, end, because, None, attempt.number
-            self._report(Outcome(*ids, reason=why), now)
+                outcome = replace(outcome, ended_because=because, reason=_HUNG)
+            self._report(outcome, now)
             return
         if status.problem is not None:
             self._run.note(f"{attempt.job_id} cannot be run: {status.problem}")
@@ -434,18 +431,12 @@ def measured(looks: Sequence[UseSample], tasks: int) -> Mapping[str, float]:
     if not looks:
         return {}
     spans = [each.end_seconds - each.start_seconds for each in looks]
-    cpu_time = sum(each.average_cpus * span for each, span in zip(looks, spans, strict=True))
-    memory_time = sum(each.memory_bytes * span for each, span in zip(looks, spans, strict=True))
-    total = sum(spans)
-    of_all = {
-        "cpu": cpu_time / total,
-        "memory": memory_time / total,
-        "cpu_time": cpu_time,
-        "memory_time": memory_time,
-        "cpu_max": max(each.average_cpus for each in looks),
-        "memory_max": max(each.memory_bytes for each in looks),
-    }
-    return {name: value / tasks for name, value in of_all.items()}
+    used: dict[str, float] = {}
+    for name, field_name in (("cpu", "average_cpus"), ("memory", "memory_bytes")):
+        values = [getattr(each, field_name) for each in looks]
+        whole = sum(value * span for value, span in zip(values, spans, strict=True))
+        used |= {name: whole / sum(spans), f"{name}_time": whole, f"{name}_max": max(values)}
+    return {name: value / tasks for name, value in used.items()}
 
 
 class LocalTrial:

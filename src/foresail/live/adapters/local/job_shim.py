@@ -107,10 +107,8 @@ def _kill(child: int, cgroup: str | None) -> None:
 
 
 def _signal_group(child: int, number: int) -> None:
-    try:
+    with suppress(ProcessLookupError):  # it has not made its own session yet, or all have gone
         os.killpg(child, number)
-    except ProcessLookupError:  # the child has not made its own session yet, or all have gone
-        return
 
 
 def _kill_strays() -> None:
@@ -170,7 +168,7 @@ def _wait(child: int, logs: Sequence[JobLog], cgroup: str | None, request: Reque
                 poll.unregister(pipe)
             if log.cut_because is not was_cut:
                 with suppress(OSError):  # as soon as there is room
-                    _mark_cut(request["prefix"])
+                    write(f"{request['prefix']}.cut", "")
         if told in ready:
             is_told = signal.SIGTERM in os.read(told, 1 << 16)
             _reap_orphans(child)
@@ -183,10 +181,6 @@ def _wait(child: int, logs: Sequence[JobLog], cgroup: str | None, request: Reque
         elif now >= kill_at:
             kill_at = math.inf
             _kill(child, cgroup)
-
-
-def _mark_cut(prefix: str) -> None:
-    write(f"{prefix}.cut", "")
 
 
 def keep(prefix: str, request: Request) -> None:
@@ -264,7 +258,7 @@ def keep(prefix: str, request: Request) -> None:
     for log in logs:
         log.close()
     if any(log.cut_because for log in logs):
-        patiently(partial(_mark_cut, prefix))
+        patiently(partial(write, f"{prefix}.cut", ""))
     if request["script"] is not None:
         with acting_as(account), suppress(OSError):
             os.unlink(request["script"])  # noqa: PTH108
@@ -334,16 +328,10 @@ def serve() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
     gc.disable()  # looking for garbage would copy what a shim shares with the spawner
     for line in sys.stdin.buffer:
-        _reap()
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
         child = os.fork()
         if child == 0:
             _become_shim(json.loads(line))
         os.write(1, f"{child}\n".encode())
-
-
-def _reap() -> None:
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        return
