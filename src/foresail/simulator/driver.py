@@ -13,18 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.control.loop import Controller
+from foresail.model import event as news
 from foresail.model.adapter import ClusterAdapter
 from foresail.model.decision import Instruction, Preempt, TickAt, WakeAt
-from foresail.model.event import (
-    Ended,
-    EstimateExpired,
-    Event,
-    NodeResumed,
-    Outcome,
-    Submitted,
-    Tick,
-    unit_of,
-)
+from foresail.model.event import Ended, EstimateExpired, Event, Outcome, Submitted, Tick, unit_of
 from foresail.model.job import Job
 from foresail.model.view import PendingJob, Reservation, RunningJob
 from foresail.record.job_life import JobState
@@ -239,7 +231,7 @@ def simulate_forward(
     for node, drained in controller.state.drained.items():
         until = drained.until_seconds
         if until is not None and until > now:
-            driver._set_alarm(NodeResumed(until, node))
+            driver._set_alarm(news.NodeResumed(until, node))
     driver.follow(_instructed(controller))
     return driver.run()
 

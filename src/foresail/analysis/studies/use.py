@@ -160,11 +160,7 @@ def allocation_over_time(workload: Workload) -> Answer | str:
         y_kind="share" if processors else "number",
     )
     return Answer(
-        verdict,
-        scalars,
-        {"use": table},
-        (plot,),
-        (note, *([lacking] if left_out else [])),
+        verdict, scalars, {"use": table}, (plot,), (note, *([lacking] if left_out else []))
     )
 
 

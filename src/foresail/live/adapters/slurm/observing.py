@@ -264,12 +264,7 @@ class SlurmAdapter:
         return news.Ended(look.now, news.Outcome(*ids, attempt=told.attempts))
 
     def _over(
-        self,
-        look: Look,
-        job_id: str,
-        told: SeenJob,
-        because: news.EndedBecause,
-        end: float | None,
+        self, look: Look, job_id: str, told: SeenJob, because: news.EndedBecause, end: float | None
     ) -> news.Event:
         """Return the end of a job, and forget it."""
         del self._told[job_id]
