@@ -1,7 +1,8 @@
 # Everything a developer or a user of a clone does, one word each. `make` lists them.
 
 PYTHON ?= python3
-WORKERS ?= 2
+# One more than processors: tests that wait for a real server leave theirs to another.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 BIN := .venv/bin
 PACKAGES := .venv/.packages-installed
 FORESAIL := .venv/.foresail-installed
@@ -23,10 +24,10 @@ picture: demo ## draw docs/picture.svg from what the demonstration found (needs 
 	$(BIN)/python scripts/picture.py demo-output docs/picture.svg
 
 test: setup ## run all tests
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-long: setup ## run all tests with their series and matrices in full
-	FORESAIL_LONG_TESTS=1 $(BIN)/python -m pytest -n $(WORKERS)
+	FORESAIL_LONG_TESTS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: setup ## format, lint, types, import contracts, budget of lines: look, change nothing
 	$(BIN)/ruff format --check .
