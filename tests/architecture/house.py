@@ -14,6 +14,7 @@ import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from architecture import floors
@@ -218,24 +219,52 @@ def crowded_modules() -> Iterator[str]:
             yield _where(path, f"{count} modules")
 
 
+def _docstrings(node: ast.AST) -> Iterator[str]:
+    """Docstrings of a module, class or function, and of the names that a body assigns."""
+    if isinstance(node, ast.Call):
+        return
+    yield ast.get_docstring(node, clean=False) or ""  # type: ignore[arg-type]
+    body: list[ast.stmt] = node.body  # type: ignore[attr-defined]
+    for assigned, text in pairwise(body):
+        if (
+            isinstance(assigned, ast.Assign | ast.AnnAssign)
+            and isinstance(text, ast.Expr)
+            and isinstance(text.value, ast.Constant)
+            and isinstance(text.value.value, str)
+        ):
+            yield text.value.value
+
+
 def docstring_openings() -> Iterator[str]:
-    """Docstrings that open with neither a verb nor a noun."""
+    """Docstrings that open with neither a verb nor a noun, those of fields and constants too."""
     for path, node in _nodes():
-        if not isinstance(node, ast.Call):
-            text = ast.get_docstring(node, clean=False) or ""
-            if _OPENING.match(text):
-                yield _where(path, text.partition("\n")[0])
+        for text in filter(_OPENING.match, _docstrings(node)):
+            yield _where(path, text.partition("\n")[0])
+
+
+def _texts_in(source: str) -> Iterator[tuple[int, str]]:
+    """Texts and comments, whole and with single blanks however they are broken, by first line."""
+    kind, line, parts = 0, 0, list[str]()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.NL:
+            continue
+        if token.type != kind:
+            if parts:
+                yield line, " ".join(" ".join(parts).split())
+            kind, line, parts = token.type, token.start[0], []
+        if kind == tokenize.STRING:
+            parts.append(token.string.lstrip("rbfuRBFU").strip("\"'"))
+        elif kind == tokenize.COMMENT:
+            parts.append(token.string.lstrip("# "))
 
 
 def denied_words() -> Iterator[str]:
     """Private words in comments and texts where the field has its own; methods called ``of``."""
     for path, text in texts().items():
-        if not _DENIED.search(text):
-            continue
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type in {tokenize.STRING, tokenize.COMMENT}:
-                for line in filter(_DENIED.search, token.string.split("\n")):
-                    yield _where(path, f"{token.start[0]}: {line.strip()}")
+        for line, joined in _texts_in(text):
+            for found in _DENIED.finditer(joined):
+                said = joined[max(0, found.start() - 40) : found.end() + 30]
+                yield _where(path, f"{line}: {said}")
     for path, node in _nodes():
         if isinstance(node, ast.FunctionDef) and node.name in {"of", "_of"}:
             yield _where(path, f"{node.lineno}: def {node.name}")

@@ -124,14 +124,14 @@ class Characteristic:
     """One row of the comparison."""
 
     name: str
-    """As the study has it."""
+    """Name of the characteristic in the study."""
     analysis: str
     scalar: str
     """The finding's number that decides."""
     threshold: float
     """The value that decides."""
     rule: str
-    """What makes a yes, in words, with ``{}`` for the threshold."""
+    """Condition for a yes, in words, with ``{}`` for the threshold."""
     studied: tuple[Verdict, Verdict, Verdict, Verdict]
     """The study's verdicts on its platforms, in the order of ``STUDIED``."""
     relation: Literal["at least", "at most", "more than"] = "at least"
@@ -139,7 +139,7 @@ class Characteristic:
     kind: Literal["share", "duration", "rate", "points"] = "share"
     """Words for the number."""
     local_only: bool = False
-    """Whether hours must be those of the place."""
+    """True if hours must be those of the place."""
 
     @property
     def yes_if(self) -> str:

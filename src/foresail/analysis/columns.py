@@ -27,9 +27,9 @@ class LocalTimes:
     hours: Integers
     """Whole hours since a midnight, one a job; hour of the day is this modulo 24."""
     is_local: bool
-    """Whether it is the clock of the place: origin and time zone are known."""
+    """True if the clock is that of the place: origin and time zone are known."""
     said: str
-    """Which clock it is, in a sentence."""
+    """Name of the clock, in a sentence."""
 
     @property
     def hour_of_day(self) -> Integers:

@@ -23,7 +23,7 @@ class Plot:
     (a Tukey box per x from the columns ``lower_whisker``, ``quartile_1``, ``median``,
     ``quartile_3``, ``upper_whisker``); ``heat`` (a cell per (x, y) shaded by ``shade``)."""
     table: str
-    """Which of the finding's tables it shows."""
+    """The finding's table that the plot shows."""
     x: str
     y: str
     """Columns."""
@@ -38,7 +38,7 @@ class Plot:
     """Column of the shade of a heat map."""
     x_kind: Literal["number", "duration", "share", "hour", "category"] = "number"
     y_kind: Literal["number", "duration", "share"] = "number"
-    """How values are said: plain numbers, durations in seconds, shares of one, hours of the day (0
+    """Notation of values: plain numbers, durations in seconds, shares of one, hours of the day (0
     to 24), or names (x only)."""
     log_x: bool = False
     log_y: bool = False
@@ -54,7 +54,7 @@ class Finding:
     name: str
     """Name the analysis is registered under."""
     title: str
-    """As a heading."""
+    """Heading of the page."""
     verdict: str
     """One sentence with the numbers that matter."""
     scalars: Mapping[str, float]
@@ -62,9 +62,9 @@ class Finding:
     tables: Mapping[str, pl.DataFrame]
     """The arrays behind it, small enough to draw (some thousand rows); written as CSV."""
     plots: tuple[Plot, ...] = ()
-    """What to draw of the tables."""
+    """Drawings of the tables."""
     notes: tuple[str, ...] = field(default=())
-    """What the reader must know to trust it: definitions, what was left out and how many."""
+    """Remarks that the reader needs to trust it: definitions, what was left out and how many."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class ErrorShares:
     """Shares of the jobs whose amount is above zero; NaN where there are none."""
 
     jobs: int
-    """How many jobs there are."""
+    """Number of jobs."""
     zero_jobs: int
     """Jobs whose amount was 0, which have no relative error and are left out."""
     within_factor_two: float

@@ -51,7 +51,7 @@ class Findings:
     parts: tuple[Figure | MissingFigure, ...]
     rule: SelectionRule
     said: tuple[str, ...]
-    """What people should know of the logs."""
+    """Remarks on the logs for the reader."""
 
 
 def findings_of(results: Results, rule: SelectionRule) -> Findings:

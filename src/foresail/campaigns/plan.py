@@ -57,12 +57,12 @@ class LogSource:
     """A log of a campaign."""
 
     name: str
-    """What tables call it; unique in a campaign."""
+    """Name in tables; unique in a campaign."""
     path: Path
     """A log file, or a workload folder."""
     reader: str | None = None
     processors: int | None = None
-    """As ``foresail.traces.reading.read`` takes them."""
+    """Processors to count on, as ``foresail.traces.reading.read`` takes them."""
 
 
 @dataclass(frozen=True, slots=True)

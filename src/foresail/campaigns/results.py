@@ -80,7 +80,7 @@ class Measured:
 
     error_quantiles: tuple[float, ...]
     prediction_quantiles: tuple[float, ...]
-    """Of prediction - runtime and of predictions, in seconds, at ``QUANTILE_LEVELS``."""
+    """Quantiles of prediction - runtime and of predictions, in seconds, at ``QUANTILE_LEVELS``."""
 
 
 def measure(schedule: Schedule) -> Measured:
@@ -167,7 +167,7 @@ class Run:
     """Digest of the log as prepared: its bytes, how it is read, and the filters."""
     conventions: str
     enforce_limits: bool
-    """As in the plan."""
+    """True if jobs are killed at their limit, as in the plan."""
     one_pool: bool = False
     """Partitions are one pool: a policy of the plan starts tasks apart."""
 

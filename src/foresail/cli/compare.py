@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from foresail.traces.workload import Workload
 
 STANDARD = ("easy", "easy-sjbf", "easy++", "foresail")
-"""What a log is compared under when nothing else is asked for."""
+"""Policies that a log is compared under when no other is asked for."""
 
 STANDARD_ON_NODES = ("priority", "point-real", "3sigma")
 """The same on nodes, where schedulers must name them."""

@@ -65,7 +65,7 @@ GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "strl": ("strl:app", "Check and solve requests in the language STRL."),
     },
 }
-"""Of each command its place (``module:name`` in ``foresail.cli``) and the line in the help."""
+"""Place (``module:name`` in ``foresail.cli``) and line in the help of each command."""
 
 COMMANDS: Final = {name: each for group in GROUPS.values() for name, each in group.items()}
 

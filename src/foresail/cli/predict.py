@@ -24,10 +24,10 @@ app = CommandGroup("Evaluate predictors on logs; train, merge and show their sta
 
 
 STANDARD: Final = ("requested", "recent", "quantile_regression", "similar", "history", "combined")
-"""What is evaluated when no predictor is named."""
+"""Predictors that are evaluated when none is named."""
 
 FILTERS: Final = ("drop_no_processors", "fill_processors", "drop_no_runtime")
-"""What a log is cleaned by when no filter is named."""
+"""Filters that clean a log when none is named."""
 
 _PREDICTOR_HELP: Final = (
     f'Such as "recent(k=2)"; the first is the baseline [{", ".join(STANDARD)}].'

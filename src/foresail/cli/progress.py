@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from foresail.model.protocols import Progress
 
 PATIENCE_SECONDS = 2.0
-"""How long what is done may be silent."""
+"""Longest silence of work in progress."""
 
 _PLAIN_SECONDS: Final = 10.0
 _PLAIN_SHARE: Final = 0.1
@@ -112,10 +112,10 @@ class Doing:
 
 
 _stack: list[Doing] = []
-"""What is being done now, each a part of what is before it."""
+"""Work in progress, each item a part of the one before it."""
 
 _threads: list[_ProgressThread] = []
-"""What says so; none where nothing is done, or progress is not shown."""
+"""Threads that show it; none where nothing is done, or progress is not shown."""
 
 _is_shown = False
 

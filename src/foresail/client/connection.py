@@ -20,7 +20,7 @@ DEFAULT_ADDRESS: Final = "http://127.0.0.1:8451"
 ADDRESS_VARIABLE: Final = "FORESAIL_SERVICE"
 TOKEN_VARIABLE: Final = "FORESAIL_TOKEN"
 _SOCKET_BESIDE: Final = Path("foresail-state/socket")
-"""Of a service that was begun in this folder, with everything by default."""
+"""Socket of a service that was begun in this folder, with everything by default."""
 
 
 @dataclass(frozen=True, slots=True)

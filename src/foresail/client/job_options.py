@@ -198,22 +198,22 @@ class JobOption:
     names: str
     """With spaces between them."""
     sets: str
-    """Of several that set the same, one source can have one only."""
+    """Setting of the option; of several options for the same one, a source can have one only."""
     says: str
     """For people."""
     form: str = ""
-    """Of its value; empty for an option that has none."""
+    """Form of its value; empty for an option that has none."""
     read: Callable[[str], Any] = str
     means: bool = True
-    """What is set by one that has no value."""
+    """Value that is set by an option without one."""
     is_gathered: bool = False
-    """Whether it may be repeated, each adding to what there is."""
+    """True if it may be repeated, each adding to what there is."""
     is_typed: bool = False
-    """Whether it is of the command line alone."""
+    """True if it is for the command line alone."""
 
 
 Asked: TypeAlias = dict[str, tuple[str, Any]]
-"""What is set, to the name of the option that set it and the value."""
+"""Settings: name of the option that set each, and the value."""
 
 _TIME: Final = "It is ended after so long: minutes, 2:30:00, 1-12, or such as 90s, 30min, 2h."
 _MOMENT: Final = "6h, now+2hours, 16:30 or 2026-12-31T08:00"

@@ -31,17 +31,17 @@ class MarketHistory:
     zone: str
     """The parts of the name."""
     times_seconds: Floats
-    """When each step begins, ascending, in seconds from the history's origin; shape (steps,)."""
+    """Begin of each step, ascending, in seconds from the history's origin; shape (steps,)."""
     end_seconds: float
-    """When the last step ends."""
+    """End of the last step."""
     prices: Floats | None = None
     """Price per hour in each step, above 0."""
     units: Floats | None = None
     """Instances that could be had (or were kept) in each step, 0 or more."""
     requested_units: float = 1.0
-    """How many instances were asked for, where ``units`` is given."""
+    """Number of instances asked for, where ``units`` is given."""
     on_demand_per_hour: float | None = None
-    """What the type costs on demand: the usual bid."""
+    """Price of the type on demand: the usual bid."""
     origin_unix_seconds: float | None = None
     """Unix time of second zero."""
 
@@ -143,7 +143,7 @@ class Lifetimes:
     hours: Floats
     """Length of each life; shape (lives,)."""
     revoked: Booleans
-    """Whether it ended with a revocation; False: the history ended first."""
+    """True if it ended with a revocation; False: the history ended first."""
 
 
 def lifetimes(history: MarketHistory) -> Lifetimes:
@@ -160,9 +160,9 @@ class JointHistory:
     """Up and down of several types over the same stretch of time."""
 
     names: tuple[str, ...]
-    """Of the types."""
+    """Names of the types."""
     begin: float
-    """Where the stretch begins (seconds)."""
+    """Begin of the stretch (seconds)."""
     seconds: Floats
     """Shape (intervals,): how long each interval lasts, above 0."""
     up: Booleans

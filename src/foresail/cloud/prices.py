@@ -52,10 +52,10 @@ class InstanceType:
     region: str
     """Name and region together are unique within a catalogue."""
     cores: float
-    """As the provider counts them (virtual ones on most)."""
+    """Cores as the provider counts them (virtual ones on most)."""
     memory_bytes: float
     gpus: float = 0.0
-    """What it has of them."""
+    """Gpus of the machine."""
 
     def __post_init__(self) -> None:
         errors.require(bool(self.name), self, "name", "a name")
@@ -150,7 +150,7 @@ class Customised:
     gib_per_hour: float
     """Price on demand of a core and of a GiB of memory."""
     markup: float = 1.05
-    """What other options of a customised machine cost, relative to a standard one."""
+    """Cost of further options of a customised machine, relative to a standard one."""
 
     def __post_init__(self) -> None:
         checked_price(self.core_per_hour, "core_per_hour")
@@ -163,7 +163,7 @@ class Discount:
     """A share of prices that one buyer need not pay."""
 
     share: float
-    """Of the price; below 1."""
+    """Share of the price; below 1."""
     instances: str = "*"
     """Names it holds for, with ``*`` and ``?`` as wildcards."""
     options: tuple[Option, ...] = ()
@@ -187,9 +187,9 @@ class Commitment:
     instance: str
     """Name of the type."""
     count: int
-    """How many."""
+    """Number of machines."""
     price_per_hour: float = 0.0
-    """Of one, paid in any case; 0 for machines that are owned."""
+    """Price of one, paid in any case; 0 for machines that are owned."""
     until: date | None = None
     """Last day; None: for longer than any plan."""
 
@@ -208,7 +208,7 @@ class PriceCatalogue:
     """
 
     name: str
-    """How people call it."""
+    """Name in use among people."""
     valid_on: date
     """The day of the prices."""
     currency: str
@@ -216,7 +216,7 @@ class PriceCatalogue:
     offers: tuple[Offer, ...]
     """One per instance type and region."""
     source: str = ""
-    """Where the prices come from, in a few words."""
+    """Source of the prices, in a few words."""
     sustained_use: SustainedUse | None = None
     customised: Customised | None = None
     """Rules that hold for all offers, where the provider has them."""

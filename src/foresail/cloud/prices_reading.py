@@ -150,7 +150,7 @@ class Row:
     values: Mapping[str, object]
     """By column; what was left empty is not in it."""
     place: str = ""
-    """Where in a document without lines: put before a field's name in errors."""
+    """Place in a document without lines: put before a field's name in errors."""
 
     def text(self, name: str, default: str | None = None) -> str:
         """A column as text."""

@@ -54,10 +54,11 @@ class Verdict:
 NOTHING_DECIDED: Final = Verdict()
 
 _Problem: TypeAlias = tuple[RefusalCode, str]
-"""Why a part of a decision is refused."""
+"""Reason for which a part of a decision is refused."""
 
 _PartsLeft: TypeAlias = dict[tuple[str, str], TaskNumbers]
-"""What of stages that start in parts may still start, behind the other starts of a decision."""
+"""Tasks of stages that start in parts that may still start, behind the other starts of a
+decision."""
 
 
 def check_decision(

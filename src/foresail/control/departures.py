@@ -19,7 +19,7 @@ from foresail.record.job_life import JobState
 from foresail.record.state import State
 
 _Rooms = list[tuple[float, FreeResources]]
-"""When nodes go, and all that stays then, and after those that went before."""
+"""Times at which nodes go, and all that stays then, and after those that went before."""
 
 
 class Departures:
@@ -34,7 +34,7 @@ class Departures:
         self._kept_back: set[str] = set()
         self._of: tuple[Cluster, Mapping[str, float], _Rooms] | None = None
         self.eligible_seconds: dict[str, float] = {}
-        """When jobs that were kept back no longer were, by id."""
+        """Times at which jobs that were kept back no longer were, by id."""
 
     @property
     def are_known(self) -> bool:

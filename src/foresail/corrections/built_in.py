@@ -171,7 +171,7 @@ class ExponentialIncrementParameters:
     cycle_seconds: float = 2.0
     """The first increment."""
     growth: float = 2.0
-    """How many times longer every increment is than the one before: 2 in 3Sigma, 1 in
+    """Factor by which every increment is longer than the one before: 2 in 3Sigma, 1 in
     TetriSched."""
 
     def __post_init__(self) -> None:

@@ -31,7 +31,7 @@ from foresail.distributions.kernels.survival_grid import BEND, PLACE, SLOPE, SUR
 from foresail.model.distribution import Distribution, Floats
 
 DEFAULT_BINS: Final = 80
-"""As in 3Sigma."""
+"""Number of bins in 3Sigma."""
 _ROUNDING: Final = 1e-9
 
 
@@ -46,10 +46,11 @@ class Histogram:
     __slots__ = ("elapsed", "row")
 
     row: Floats
-    """As in ``distributions.kernels.streaming_histogram``, with at least one point and no negative
-    values; copied."""
+    """Row as in ``distributions.kernels.streaming_histogram``, with at least one point and no
+    negative values; copied."""
     elapsed: float
-    """What the quantity is known to exceed; 0 if nothing is known. Above 0 only once merged."""
+    """Amount that the quantity is known to exceed; 0 if nothing is known. Above 0 only once
+    merged."""
 
     def __init__(self, row: Floats, elapsed: float = 0.0) -> None:
         self.row = np.array(row, dtype=np.float64)

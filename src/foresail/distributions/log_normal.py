@@ -37,9 +37,9 @@ class LogNormal:
     sigma: float
     """Mean and standard deviation of ln X (X in seconds); ``sigma`` above 0."""
     cap: float = math.inf
-    """What the quantity cannot exceed (a limit), with all the probability of X beyond it."""
+    """Amount that the quantity cannot exceed (a limit), with all the probability of X beyond it."""
     elapsed: float = 0.0
-    """What it is known to exceed; 0 if nothing is known."""
+    """Amount that it is known to exceed; 0 if nothing is known."""
 
     def __post_init__(self) -> None:
         if not (

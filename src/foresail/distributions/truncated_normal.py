@@ -28,7 +28,7 @@ class TruncatedNormal:
     sigma: float
     """Mean and standard deviation before the cut (seconds); ``sigma`` above 0."""
     low: float = 0.0
-    """Where it is cut; not negative."""
+    """Lower cut; not negative."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.mu) and 0.0 < self.sigma < math.inf):

@@ -66,7 +66,7 @@ class Evaluation:
     """The log's name and the predictor's short form."""
     quantity: str
     unit: str
-    """What was predicted, and its unit."""
+    """Predicted quantity, and its unit."""
     learning: training.Learning
     """One of ``LEARNING``."""
     jobs: pl.DataFrame

@@ -40,7 +40,7 @@ class Scores:
     jobs: int
     unknown_jobs: int
     unpredicted_jobs: int
-    """As ``Evaluation`` counts them."""
+    """Jobs without a prediction, as ``Evaluation`` counts them."""
     errors: ErrorShares
     """Shares of the predicted means that were how far off."""
     within_factor_two: Interval
@@ -71,7 +71,7 @@ class Scores:
     p999_seconds: float
     state_bytes: int | None
     bytes_per_job: int | None
-    """As ``Cost`` has them."""
+    """Cost of predictions, as ``Cost`` has it."""
     blocks: int
     block_seconds: float
     """Blocks of submission time that the intervals were drawn from; 0 where there are too few."""

@@ -50,7 +50,7 @@ _STUCK: Final = {
     "Invalid.*|.*NotAllowed": "may not run there with its account or QOS",
     ".*PerJob.*": "asks for more than a job of its account or QOS may have",
 }
-"""Why jobs with such reasons of Slurm do not run as long as nobody changes something."""
+"""Reasons of Slurm for which jobs do not run as long as nobody changes something."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ HOUR: Final = 3600.0
 _DAY_HOURS: Final = 24
 _WEEK_HOURS: Final = 7 * _DAY_HOURS
 _SAME_DAY_WEIGHT: Final = 3.0
-"""Of the same hour of the same day of the week, against that of another day."""
+"""Weight of the same hour of the same day of the week, against that of another day."""
 
 _FURTHEST: Final = 10.0
 """Jobs are drawn for so many times as long as there have been any."""

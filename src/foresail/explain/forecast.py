@@ -27,7 +27,7 @@ SCENARIOS: Final = 300
 """Futures that are drawn unless more are asked for."""
 
 LEVELS: Final = (0.1, 0.5, 0.9)
-"""Of the stated quantiles."""
+"""Levels of the stated quantiles."""
 
 _FEWEST_SCENARIOS: Final = 30
 _MOST_DRAWN: Final = SCENARIOS * 1_000

@@ -29,7 +29,7 @@ from foresail.record.job_life import EndedAttempt, JobHistory
 from foresail.schedulers.kernels.reference import ReferenceTables
 
 MOST_RECENT: Final = 2_000
-"""Of how many of the latest jobs arrivals are drawn."""
+"""Number of the latest jobs that arrivals are drawn from."""
 
 _LATEST: Final = 500
 _FEWEST_LATEST: Final = 10
@@ -375,7 +375,7 @@ class _Moment:
     plan: Mapping[str, float]
     reference: ReferenceSchedule | None
     is_foreseen: bool
-    """Whether so few wait that it can be foreseen when they are due."""
+    """True if so few wait that it can be foreseen when they are due."""
     rule: QueueRule | None
     came: _Came | None
     latest: Sequence[EndedAttempt]

@@ -36,10 +36,10 @@ REASONS: Final = {
     ReasonCode.NOT_STARTED: "could not be started",
     ReasonCode.UNAVAILABLE: "the cluster cannot be reached",
 }
-"""What each kind of reason is called."""
+"""Name of each kind of reason."""
 
 NOT_ASKED: Final = "the next scheduling pass is still to come"
-"""Why a job waits that has come since the scheduler was last asked."""
+"""Reason of a job that has come since the scheduler was last asked."""
 
 
 def reason_words(reason: Reason, now: float) -> str:

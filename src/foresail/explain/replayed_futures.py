@@ -28,7 +28,7 @@ from foresail.schedulers.kernels.waiting_queue import AGED, HELD_FIRST, NOW, WAI
 from foresail.simulator.kernels import replay_loop as loop
 
 _MOST_WITH_RESERVATIONS: Final = 100
-"""Of more jobs that wait, reservations for all of them would take minutes."""
+"""Number of waiting jobs beyond which reservations for all of them would take minutes."""
 
 _PROCESSOR_SECONDS: Final = 1.2
 _JOB_SECONDS: Final = 7e-7

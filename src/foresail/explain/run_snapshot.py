@@ -26,11 +26,12 @@ class WaitingJob:
 
     pending: PendingJob
     reason: Reason | None
-    """Why it waits; None if the log does not say."""
+    """Reason for which it waits; None if the log does not say."""
     reason_since_seconds: float
-    """When its numbers were so: now, where that is known, else when it became the reason."""
+    """Time at which its numbers were so: now, where that is known, else when it became the
+    reason."""
     is_asked: bool
-    """Whether the scheduler has been asked since then."""
+    """True if the scheduler has been asked since then."""
     planned: PlannedStart | None
 
 
@@ -67,7 +68,7 @@ class RunSnapshot:
     down: Mapping[str, float]
     """Since when (seconds) nodes are down or drained, by name."""
     draining: bool
-    """Whether nothing new is started."""
+    """True if nothing new is started."""
     idle_cpus: float
     """Cpus of nodes that are up which no job holds."""
     solved: logged.Solved | None

@@ -20,17 +20,17 @@ from foresail.explain.forecast import LEVELS, Range, WaitingForecasts
 from foresail.model.distribution import Booleans, Floats
 
 MOST: Final = 600
-"""Of so many of the latest questions the outcome counts; earlier ones weigh next to nothing."""
+"""Number of the latest questions whose outcome counts; earlier ones weigh next to nothing."""
 
 _HALF_LIFE: Final = 300.0
 """A question weighs half as much as one that was asked so many questions later."""
 
 _BANDWIDTH: Final = 1.5
-"""Of a Gaussian kernel over forecast waits, as by ``_scaled``, and over logarithms of how many jobs
-wait."""
+"""Bandwidths of a Gaussian kernel over forecast waits, as by ``_scaled``, and over logarithms of
+how many jobs wait."""
 
 _PASSED_BANDWIDTH: Final = 0.2
-"""Of one over the share of the wait that has passed: who has just come knows less of it."""
+"""Bandwidth over the share of the wait that has passed: who has just come knows less of it."""
 
 _PRIOR: Final = 5.0
 _PRIOR_SPREADS: Final = (1.2, 0.85)

@@ -49,8 +49,8 @@ all; what others take is learned as well."""
 
 _MOST_KINDS: Final = 2_000
 _REQUESTS_A_DOUBLING: Final = 4
-"""Of more kinds the same is believed of like cpus and requests, these with so many steps from one
-to twice as much."""
+"""Steps between a request and one twice as large; of more kinds the same is believed of like cpus
+and requests."""
 
 _MOST_RELEARNED: Final = 20_000
 """Attempts that are learned at once, as after a restart: the latest."""
@@ -75,7 +75,7 @@ _VALUES: Final = np.array([normal_value(level) for level in BELIEF_LEVELS])
 _TEACHES_NOTHING: Final = REQUEUED | {EndedBecause.CANCELLED}
 
 _UNKNOWN: Final = 0.99
-"""What jobs of an application have in common of which none has ended."""
+"""Property that jobs of an application have in common of which none has ended."""
 
 _FIRST_OF_LIMIT: Final = (2e-4, 0.001, 0.0035, 0.028, 0.17, 0.6, 0.93, 1.0, 1.0)
 _FIRST_SECONDS: Final = (0.1, 1.0, 4.0, 40.0, 400.0, 4_000.0, 20_000.0, 36_000.0, 1e5)
@@ -87,8 +87,9 @@ _SHORTEST_SECONDS: Final = 0.1
 _REMEMBERS: Final = 0.95
 _SPREAD: Final = 0.6
 _SPREAD_JOBS: Final = 2.0
-"""Of an application by itself: runtime that shorter ones are learned as, weight of what has ended
-after one more has, and the standard deviation of logarithms that is expected, for so many jobs."""
+"""Spread of an application by itself: runtime that shorter ones are learned as, weight of what has
+ended after one more has, and the standard deviation of logarithms that is expected, for so many
+jobs."""
 
 _PRIOR_JOBS: Final = 20
 _FIRST_JOBS: Final = 200

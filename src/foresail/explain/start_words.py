@@ -22,7 +22,7 @@ LEVELS: Final = ("p10", "p50", "p90")
 UNKNOWN: Final = "too little is known yet"
 
 _SOON_SECONDS: Final = 600.0
-"""What is nearer is said as a time from now, else by the clock."""
+"""Distance up to which a time is given from now, else by the clock."""
 
 _STEPS: Final = ((86_400.0, 3_600.0), (21_600.0, 900.0), (3_600.0, 300.0), (0.0, 60.0))
 """Ranges at least so wide are said in steps of so many seconds, outwards."""

@@ -33,7 +33,7 @@ _IN_VAIN: Final = {
     events.EndedBecause.LOST: "Lost",
     events.EndedBecause.REVOKED: "Ended, as its place was taken back,",
 }
-"""What is said of an attempt that was not the job's last."""
+"""Words for an attempt that was not the job's last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,9 +43,9 @@ class OrderProgram(NamedTuple):
     code: Floats
     """Pairs of opcode and operand: a field's column, or the number itself of a constant."""
     changes_with_time: bool
-    """Whether the value for a waiting job may change from one pass to the next."""
+    """True if the value for a waiting job may change from one pass to the next."""
     follows_probes: bool
-    """Whether the value depends on which other jobs wait and run."""
+    """True if the value depends on which other jobs wait and run."""
 
 
 def summary_column(program: OrderProgram) -> int | None:

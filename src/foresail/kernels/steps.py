@@ -102,7 +102,7 @@ class PassInputs(NamedTuple):
     candidates: int
     """The column of ``order`` that holds the slots in backfill order; it may be QUEUE."""
     first: int
-    """How many in front of both orders go before all others: they are due."""
+    """Number of jobs in front of both orders that go before all others: they are due."""
     guarded: int
     """The slot that is due next, or -1: it is not to be put off beyond LATEST."""
     room_came: int

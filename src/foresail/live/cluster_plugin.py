@@ -49,12 +49,12 @@ class RunContext:
     keep_estimates: Callable[[Mapping[str, float]], None] = lambda _: None
     """Is given when the cluster itself expects jobs to start (Unix seconds), by id."""
     identity: str = ""
-    """Whose attempts these are: what another left in the folder is never taken for one's own."""
+    """Owner of these attempts: what another left in the folder is never taken for one's own."""
     account_of_job: Callable[[CommandJob], Account] | None = None
-    """As whom each job runs; None: all as who runs this. Raises ``InputError`` where there is no
-    such account."""
+    """Account that each job runs as; None: all as who runs this. Raises ``InputError`` where there
+    is no such account."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What commands get of the variables of who runs this, on top of those of a login."""
+    """Variables that commands get of those of who runs this, on top of those of a login."""
 
 
 class ClusterPlugin(Protocol):

@@ -74,7 +74,7 @@ class CommandJob:
     job_id: str
     """Unique within a run: the name where one was given, ``job-3`` by position otherwise."""
     name: str
-    """What runs of the same job have in common from one day to the next: the name given, or the
+    """Name that runs of the same job have in common from one day to the next: the one given, or the
     program that the command starts."""
     command: str | tuple[str, ...]
     """A string is a line for ``sh``; a sequence is run directly; empty where there is a script."""
@@ -87,7 +87,7 @@ class CommandJob:
     cpus: int = 1
     """Cpus the command holds while it runs, those of all its tasks."""
     tasks: int = 1
-    """How many tasks share these, as the command learns; all start together."""
+    """Number of tasks that share these, as the command learns; all start together."""
     memory_bytes: float | None = None
     """Kept free for it, and it is ended when it needs more, all tasks together; None: neither."""
     gpus: int = 0
@@ -97,31 +97,32 @@ class CommandJob:
     """Seconds from its submission by which it should be done, or after which it is worth nothing
     any more, falling evenly; not both."""
     worth: float = 1.0
-    """What it is worth by its deadline, or at first."""
+    """Worth by its deadline, or at first."""
     preferred: str | None = None
     slowdown_elsewhere: float = 1.0
-    """Where it runs best (``Preference.text``), and how many times longer it runs anywhere else."""
+    """Nodes where it runs best (``Preference.text``), and how many times longer it runs anywhere
+    else."""
     requested_seconds: float | None = None
     """It is ended when it has run for so long."""
     after: tuple[str, ...] = ()
     """Ids of the jobs that it waits for; they must have completed before."""
     dependencies: str = ""
-    """What those must have become that need not have completed, and whether it is a singleton: as
-    ``parse_dependencies`` reads it, several ids of one kind being an array's."""
+    """States that other jobs must have reached where they need not have completed, and whether it
+    is a singleton: as ``parse_dependencies`` reads it, several ids of one kind being an array's."""
     begin_seconds: float | None = None
     """It starts no earlier (Unix seconds)."""
     most_at_once: int | None = None
-    """How many of its array run at once; None for any number."""
+    """Number of its array that run at once; None for any number."""
     once: bool = False
-    """Whether it is not run again once it was lost or preempted."""
+    """True if it is not run again once it was lost or preempted."""
     cpus_per_task: int | None = None
-    """As asked for; None where nothing was said of it."""
+    """Cpus per task as asked for; None where nothing was said of it."""
     output: str | None = None
     errors: str | None = None
     """Patterns of the files that it writes to (``output_path``), relative to its directory: its
     log, where there is none for its output; as its output, where there is none for its errors."""
     appends: bool = False
-    """Whether these keep what is in them when it begins."""
+    """True if these keep what is in them when it begins."""
     mail_type: str = ""
     mail_user: str = ""
     """About what mail is sent, with commas (``mail_types``), and to whom."""
@@ -311,7 +312,7 @@ def told_dependencies(dependencies: Iterable[Dependency]) -> str:
 
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _OURS: Final = "FORESAIL_"
-"""What variables begin with that are Foresail's: a token is none of a job's business."""
+"""Beginning of the variables that are Foresail's: a token is none of a job's business."""
 
 
 def login_environment(account: Account) -> Mapping[str, str]:
@@ -337,7 +338,7 @@ def persons_environment() -> Mapping[str, str]:
 
 
 _SUBMITTERS: Final = ("SLURM_SUBMIT_DIR", "SLURM_SUBMIT_HOST", "OMP_NUM_THREADS")
-"""What whoever submits knows better."""
+"""Variables that whoever submits knows better."""
 
 
 def job_environment(job: CommandJob, attempt: int) -> Mapping[str, str]:

@@ -43,11 +43,11 @@ class RunSettings:
     cluster: str
     """Short form of the cluster."""
     history: str | None
-    """Where outcomes of earlier runs are; None where none are used or kept."""
+    """Place of the outcomes of earlier runs; None where none are used or kept."""
     learned: str | None = None
     """The file in which what the predictor knows is kept; None for none."""
     learned_as: str = ""
-    """What the run calls itself in that file."""
+    """Name of the run in that file."""
 
 
 class RunDirectory:
@@ -258,7 +258,8 @@ KEPT_EVERY_SECONDS: Final = 60.0
 """Seconds between writings of the file while a run goes on and learns."""
 
 _SHARE: Final = 20.0
-"""How many times longer than it takes to write must pass before the file is written again."""
+"""Factor by which the time between two writes of the file must exceed the time that a write
+takes."""
 
 
 def require_learnable(policy: str, path: Path) -> None:

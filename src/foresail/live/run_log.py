@@ -31,7 +31,7 @@ from foresail.record.run_fold import RunFold
 
 _VERSION: Final = 1
 _TAIL_BYTES: Final = 65_536
-"""How much of the log before the place is compared."""
+"""Size of the end of the log before the place that is compared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,13 +37,13 @@ class SessionResult:
     ended: dict[str, Outcome]
     """The last outcome of every job that is done with, by id."""
     withdrawn: dict[str, str]
-    """Why jobs will never run, by id."""
+    """Reasons for which jobs will never run, by id."""
     left: tuple[str, ...]
     """Ids of jobs that a resumed session would still run."""
     refused_lines: int
     """Lines of standard input that were no jobs."""
     schedule: Schedule
-    """What happened; times in seconds from the first submission."""
+    """Schedule of all attempts; times in seconds from the first submission."""
 
     def count(self, because: EndedBecause) -> int:
         """Return how many jobs ended for this reason."""

@@ -25,7 +25,7 @@ class DaemonCommand(Enum):
     DRAIN = auto()
     """Nothing new starts, and it is done once what runs has ended."""
     STOP = auto()
-    """As ``DRAIN``, and what runs is stopped, which counts as not done."""
+    """Stop running jobs, which count as not done; else as ``DRAIN``."""
     LEAVE = auto()
     """It goes at once; what runs runs on, and the next daemon finds it again."""
 
@@ -54,7 +54,7 @@ class Observer(Protocol):
     """Shows what happens, while it happens."""
 
     refresh_seconds: float
-    """How often ``refreshed`` is wanted though nothing happens; infinite for never."""
+    """Time after which ``refreshed`` is wanted though nothing happens; infinite for never."""
 
     def started(self, job: Job, attempt: int) -> None:
         """An attempt of a job starts."""

@@ -113,10 +113,10 @@ class HeldUp:
     """Jobs that pay for what others gain."""
 
     share: float
-    """Of the jobs in both schedules, those that wait more than 1.1 times as long as under the
+    """Share of the jobs in both schedules that wait more than 1.1 times as long as under the
     baseline, and an hour."""
     mean_seconds: float
-    """How much longer than under the baseline these wait on average; 0 if there are none."""
+    """Mean time that these wait longer than under the baseline; 0 if there are none."""
 
 
 def held_up(pairs: pl.DataFrame) -> HeldUp:

@@ -14,7 +14,7 @@ from foresail.traces import schema
 from foresail.traces.schedule import Schedule
 
 _SUCCESSFUL: Final = [each.value for each in (EndedBecause.COMPLETED, *sorted(REQUEUED))]
-"""How a part may have ended of a job that completed."""
+"""End states of a part of a job that completed."""
 
 
 def bounded_slowdown(

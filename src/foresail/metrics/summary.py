@@ -40,7 +40,7 @@ class PartitionSummary:
     partition: str
     """Empty: of jobs that name none."""
     processors: float
-    """Of all that the jobs may run on."""
+    """Processors that the jobs may run on."""
     jobs: int
     never_started: int
     average_bounded_slowdown: float
@@ -162,11 +162,11 @@ class DeadlineMetrics:
     slo_goodput_hours: float
     slo_on_time_goodput_hours: float
     best_effort_goodput_hours: float
-    """Of all jobs; of those with deadlines; of those that met theirs; of the others."""
+    """Hours of all jobs; of those with deadlines; of those that met theirs; of the others."""
     best_effort_latency_seconds: float
     """Mean time from submission to the end of best-effort jobs that have completed; NaN without."""
     best_effort_completed: int
-    """How many these are."""
+    """Number of these."""
     effective_load: float
     """Cpu time that attempts held between the first and the last submission, lost ones and slow
     ones too, as a share of what there was; NaN where all jobs come at once."""
@@ -330,7 +330,7 @@ class _WaitMetrics:
     engine: str | None
     processors: float
     unit: str
-    """What each of them is: a processor, or a gpu."""
+    """Unit of what each of them is: a processor, or a gpu."""
     jobs: int
     never_started: int
     average_bounded_slowdown: float

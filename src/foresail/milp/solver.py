@@ -21,7 +21,7 @@ from foresail.model.registry import find
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 TOLERANCE = 1e-6
-"""How far from a bound, and from a whole number, a value may be: what solvers promise."""
+"""Distance that a value may have from a bound, and from a whole number: what solvers promise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Program:
     upper: Floats
     """Per column: what one unit is worth, and the bounds (-inf and inf are allowed)."""
     integer: Booleans
-    """Whether the column takes whole numbers only; shape (columns,), bool."""
+    """True for columns of whole numbers only; shape (columns,), bool."""
     row_lower: Floats
     row_upper: Floats
     """Bounds of every row; shape (rows,)."""
@@ -277,17 +277,17 @@ class Solution:
     """Answer of a solver."""
 
     status: SolveStatus
-    """How the solve ended."""
+    """End of the solve."""
     values: Floats | None
     """Per column; None if nothing was found."""
     objective: float
-    """What the values are worth; -inf if nothing was found."""
+    """Worth of the values; -inf if nothing was found."""
     bound: float
     """No values are worth more; inf if the back end cannot say."""
     seconds: float
-    """How long the solve took."""
+    """Time that the solve took."""
     checks: int = 0
-    """How often it looked at its limits; 0 if the back end does not count."""
+    """Number of times it looked at its limits; 0 if the back end does not count."""
 
     @property
     def gap(self) -> float:
@@ -316,9 +316,9 @@ class RelaxedSolution:
     """Per column; and per row what one unit more of its bound would be worth. None without
     values."""
     objective: float
-    """What the values are worth: no whole ones are worth more. inf without values."""
+    """Worth of the values: no whole ones are worth more. inf without values."""
     iterations: int
-    """How many the solve took."""
+    """Number of iterations of the solve."""
 
 
 class Relaxation(Protocol):

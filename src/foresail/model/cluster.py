@@ -98,7 +98,7 @@ class Partition:
     nodes: tuple[Node, ...] = ()
     """The nodes, or nothing where a count of processors is all that is known (HPC logs)."""
     speed: float = 1.0
-    """Of these processors, where there are no nodes; nodes have their own."""
+    """Speed of these processors, where there are no nodes; nodes have their own."""
 
     def __post_init__(self) -> None:
         _require_speed(self.speed)

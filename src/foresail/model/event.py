@@ -173,7 +173,7 @@ class NotStarted:
     job_id: str
     attempt: int
     sentence: str
-    """Why, for people."""
+    """Reason, for people."""
     again_after_seconds: float
     """Time from then until the job may be started again."""
     stage: str = ""
@@ -198,7 +198,7 @@ class Cancelled:
     time: float
     job_id: str
     by: str = ""
-    """Who; empty where that is not known."""
+    """Person who did it; empty where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +260,7 @@ class ClockRead:
 
     time: float
     boot: str
-    """Which boot of the machine it was."""
+    """Boot of the machine, by its id."""
     since_boot_seconds: float
     wall_seconds: float
 
@@ -304,9 +304,9 @@ class NodeDrained:
     node: str
     """Its name; of processors that belong to no nodes, that of their partition."""
     by: str = ""
-    """Who; empty where that is not known."""
+    """Person who drained it; empty where that is not known."""
     until_seconds: float | None = None
-    """When it should be used again; None: nobody has said."""
+    """Time from which it should be used again; None: nobody has said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,19 +360,20 @@ class Occupied:
 
 
 NodeChange = NodeAdded | NodeChanged | NodeRemoved
-"""What makes another cluster of a cluster (``foresail.model.changing_nodes``)."""
+"""Changes that make another cluster of a cluster (``foresail.model.changing_nodes``)."""
 
 NodeEvent = NodeDown | NodeUp | NodeChange
 
 OperatorEvent = NodeDrained | NodeResumed
-"""What is wished of a node by an operator, of which the cluster knows nothing, or by that."""
+"""Changes that an operator makes to the use of a node, of which the cluster knows nothing, or the
+cluster itself."""
 
 MAKES_ROOM: Final = frozenset(
     get_args(
         Ended | NotStarted | Cancelled | Held | JobChanged | Occupied | NodeEvent | OperatorEvent
     )
 )
-"""What may leave jobs that wait more room than they were promised."""
+"""Events that may leave jobs that wait more room than they were promised."""
 
 Event = (
     Submitted
@@ -400,7 +401,7 @@ class Conventions:
     """Conventions on the order of events of the same instant, and on what counts as free then."""
 
     name: str
-    """What a user calls them."""
+    """Name among users."""
     passes: Literal["per_instant", "per_event", "per_tick"]
     """``per_instant``: one scheduling pass after all events of an instant. ``per_event``: one after
     every single submission, end, cancellation and tick. ``per_tick``: one after a tick, for

@@ -104,14 +104,14 @@ class StartConditions:
     dependencies: tuple[Dependency, ...] = ()
     """Those of other kinds; their jobs are in ``Job.after`` too."""
     singleton: bool = False
-    """Whether it waits for jobs of its name and user."""
+    """True if it waits for jobs of its name and user."""
     begin_seconds: float | None = None
     """It starts no earlier."""
     array: str = ""
     most_at_once: int | None = None
     """The array it is of, and how many of that run at once."""
     once: bool = False
-    """Whether it may start only once: lost or preempted, it has ended."""
+    """True if it may start only once: lost or preempted, it has ended."""
 
     @property
     def keep_out_of_line(self) -> bool:
@@ -169,7 +169,7 @@ class Stage:
     """Tasks of a job; a job's stages form a DAG through ``after``."""
 
     tasks: int
-    """How many tasks the stage has."""
+    """Number of tasks in the stage."""
     request: Resources
     """Resources asked for *per task*."""
     name: str = "main"
@@ -177,7 +177,7 @@ class Stage:
     after: tuple[str, ...] = ()
     """Names of the stages that must have ended first."""
     together: bool = True
-    """Whether its tasks need each other, and so start together. Those that do not may start one by
+    """True if its tasks need each other, and so start together. Those that do not may start one by
     one, under schedulers that do so (``starts_tasks``); any other starts them together too."""
 
     @property
@@ -194,7 +194,7 @@ class Job:
     job_id: str
     """Unique within a workload."""
     submit_seconds: float
-    """When it was submitted, seconds from the workload's origin."""
+    """Submission, seconds from the workload's origin."""
     stages: tuple[Stage, ...]
     """At least one; most jobs have exactly one, whose tasks are a gang."""
     requested_seconds: float | None = None
@@ -213,12 +213,12 @@ class Job:
     attributes: Mapping[str, str] = field(default_factory=dict)
     """Further fields of the source (executable, application, ...) that predictors may use."""
     preference: Preference | None = None
-    """Where it runs best; None if all nodes are alike to it."""
+    """Nodes where it runs best; None if all are alike to it."""
     options: tuple[PlacementOption, ...] = ()
-    """Where it may run, and nowhere else; none if it says nothing of that. Only schedulers that
-    place jobs by options (``places_by_options``) are given jobs with some."""
+    """Places where it may run, and nowhere else; none if it names no such places. Only schedulers
+    that place jobs by options (``places_by_options``) are given jobs with some."""
     conditions: StartConditions | None = None
-    """What else must hold before it may start; None if nothing."""
+    """Further conditions that must hold before it may start; None if there are none."""
 
     @property
     def cpus(self) -> float:
@@ -309,15 +309,15 @@ class JobSize:
     job_id: str
 
     queue: int
-    """Where its tasks wait, from 0 on: the later, the larger the job is taken to be."""
+    """Queue of its tasks, from 0 on: the later, the larger the job is taken to be."""
     tasks: int
-    """Of all its stages."""
+    """Number of tasks in all its stages."""
     stage: str = ""
     """The one that pilots are drawn from."""
     pilots: tuple[int, ...] = ()
     """Numbers of the tasks that tell, in the order in which they start; none of a job that is not
     sampled."""
     told: tuple[float, ...] = ()
-    """How long these took (seconds), in order of ending; none as long as some have not ended."""
+    """Runtimes of these (seconds), in order of ending; none as long as some have not ended."""
     seconds: float | None = None
-    """Of all tasks together, by these; None before that."""
+    """Runtime of all tasks together, by these; None before that."""

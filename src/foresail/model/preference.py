@@ -35,7 +35,7 @@ class Preference:
     names: tuple[str, ...]
     """Partitions or attributes, at least one."""
     slowdown: float = 1.0
-    """How many times longer it runs where that is not given; at least 1."""
+    """Factor by which it runs longer where that is not given; at least 1."""
 
     def __post_init__(self) -> None:
         if not self.names or not all(self.names):
@@ -97,8 +97,8 @@ class OptionPart:
     nodes: tuple[str, ...]
     """Names of the nodes, in order; of partitions, on a cluster without named nodes."""
     tasks: int
-    """How many tasks run there; at most, where the parts of an option have places for more tasks
-    than the job has."""
+    """Number of tasks that run there; at most, where the parts of an option have places for more
+    tasks than the job has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class PlacementOption:
     """Tasks by set of nodes; all tasks of the job together, or more: then any of these places will
     do. Sets may overlap."""
     slowdown: float
-    """How many times longer the job runs there than in its quickest option; at least 1."""
+    """Factor by which the job runs longer there than in its quickest option; at least 1."""
     starts: tuple[tuple[float, float], ...]
     """Seconds since submission and what a start is worth from then on, until the next one; at least
     one, the seconds ascending. Before the first of them, and where the worth is 0, the job does not

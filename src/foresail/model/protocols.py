@@ -19,7 +19,7 @@ from foresail.model.job import Job, JobSize
 from foresail.model.view import ClusterView, Due, PendingJob, Rejection, Reservation
 
 Progress: TypeAlias = Callable[[], tuple[float, float]]
-"""What is done and how much there is to do, in the same unit; called from another thread."""
+"""Amount done and amount there is to do, in the same unit; called from another thread."""
 
 ProgressCallback: TypeAlias = Callable[[Progress], None]
 """Is given the progress when the computation begins."""
@@ -172,12 +172,12 @@ class Scheduler:
     """Says what to start now, what is planned, and why the others wait."""
 
     ignores_time: bool = False
-    """Whether there is nothing new to say until something has happened: decisions follow from the
-    jobs, what is free and what is known of runtimes, whatever the time is. A tick that nothing but
-    time has led up to needs no pass then."""
+    """True if there is nothing new to decide until something has happened: decisions follow from
+    the jobs, what is free and what is known of runtimes, whatever the time is. A tick that nothing
+    but time has led up to needs no pass then."""
 
     starts_tasks: bool = False
-    """Whether stages start when those before them have ended, and tasks one by one. It is shown
+    """True if stages start when those before them have ended, and tasks one by one. It is shown
     what of a job may start (``PendingJob.startable``). To any other scheduler such a job is shown,
     and started, as a whole."""
 
@@ -185,11 +185,11 @@ class Scheduler:
     """True where the cluster starts jobs itself, by their places in its queue, and backfills."""
 
     places_by_options: bool = False
-    """Whether jobs with options of their own (``Job.options``) run in these only."""
+    """True if jobs with options of their own (``Job.options``) run in these only."""
 
     backfills: bool | None = None
-    """Whether jobs may overtake if the first that waits is not delayed; None: jobs do not start in
-    the order of a number of each, ``place_in_queue``."""
+    """True if jobs may start before the first that waits if they do not delay it; None: jobs do not
+    start in the order of a number of each, ``place_in_queue``."""
 
     def decide(self, view: ClusterView) -> Decision:
         """Pure: the same view gives the same decision; the view is not changed."""

@@ -108,7 +108,7 @@ class Due:
     """Due times of a job by a schedule of the same jobs under EASY (seconds)."""
 
     turn_seconds: float
-    """When EASY would have come to it: it was next in line there, or started."""
+    """Time at which EASY would have come to it: it was next in line there, or started."""
     due_seconds: float
     """From then on it goes first."""
     latest_seconds: float
@@ -234,10 +234,10 @@ class ClusterView:
     planned: Sequence[PlannedStart] = ()
     """The plan as the last decision stated it."""
     room_came: bool = True
-    """Whether anything has happened since that may have made room (``MAKES_ROOM``)."""
+    """True if anything has happened since that may have made room (``MAKES_ROOM``)."""
     leaving: Mapping[str, float] = field(default_factory=dict)
-    """When nodes will go (seconds), by name, of those that are known to go: what could still run
-    then does not start there."""
+    """Times at which nodes will go (seconds), by name, of those that are known to go: what could
+    still run then does not start there."""
     touched: Mapping[str, bool] | None = None
     """Names of the partitions that any event since the last decision is of, expired estimates left
     out, and whether room may have come there; None: events may be of all."""

@@ -132,7 +132,7 @@ def write_durably(path: Path, content: bytes) -> None:
 
 
 MACHINE_SOCKET: Final = Path("/run/foresail/socket")
-"""Of the service that root runs for all accounts of a machine."""
+"""Socket of the service that root runs for all accounts of a machine."""
 
 _LONGEST_BYTES: Final = 107
 

@@ -17,7 +17,7 @@ PLACE_IN_QUEUE: Final = "place in queue"
 """Attribute of jobs that a cluster starts by itself: lower numbers go first."""
 
 LEFT_TO: Final = "the cluster: "
-"""What stands before why, for people, where a cluster holds a job of which Foresail lets go."""
+"""Words before the reason, for people, where a cluster holds a job of which Foresail lets go."""
 
 _MINUTE = 60.0
 _HOUR = 3600.0

@@ -47,7 +47,7 @@ OVERRUN_BINS: Final = len(_EDGES)
 """Bins of seconds past the limit: at most none, at most one, and so on; the last takes the rest."""
 
 _AT_LIMIT: Final = 0.97
-"""What share of the limit counts as having come to it."""
+"""Share of the limit that counts as having come to it."""
 
 _TRUST: Final = 5.0
 """After how many jobs at their limit a user's or a queue's own counts count half."""
@@ -142,9 +142,9 @@ _RECORD: Final = _SHIFTS + _LEVELS
 """A record of shifts: the jobs that have ended, how many were ahead of them, a shift per level."""
 
 _WIDTHS: Final = (0.01, 0.2, 0.5, 1.0, 2.0, 4.0)
-"""Where groups part: the logarithm of the ratio of the upper to the lower quartile."""
+"""Limits of groups: the logarithm of the ratio of the upper to the lower quartile."""
 _MEDIANS: Final = (60.0, 600.0, 3600.0, 14_400.0, 43_200.0, 86_400.0)
-"""Where groups part: seconds."""
+"""Limits of groups: seconds."""
 _GROUPS: Final = (len(_WIDTHS) + 1) * (len(_MEDIANS) + 1)
 _CROWDS: Final = 8
 _CROWD_GROWTH: Final = math.log(2.0) * 1.5
@@ -163,7 +163,7 @@ and by queue), and the records of groups and of crowds."""
 
 _FIRST_STEP: Final = 1.0
 _SMALLEST_STEP: Final = 0.005
-"""How far levels move when a user's first job ends, and at least, on the scale of logits."""
+"""Smallest step of levels, and the step when a user's first job ends, on the scale of logits."""
 
 _UNDER_WAY: Final = _RECORD
 _USER_OVERRUNS: Final = _UNDER_WAY + 1

@@ -49,7 +49,7 @@ PRIORS: Final = 2
 longest runtime seen, and a prior weight per member; then the record of all jobs."""
 
 _EAGERNESS: Final = 3.0
-"""How fast weights follow regrets; 1 is the rate with the proved bound."""
+"""Speed at which weights follow regrets; 1 is the rate with the proved bound."""
 
 STRETCH: Final = 1.5
 

@@ -33,7 +33,7 @@ ALL_JOBS: Final = "all"
 _NO_USER_COLUMNS: Final = 0
 _MOST_VALUES: Final = 2**24
 _MEDIAN_OF: Final = 100
-"""How many of the last runtimes the median takes."""
+"""Number of the last runtimes that the median takes."""
 _NEWEST_WEIGHT: Final = 0.6
 """Weight of the newest runtime in the rolling average."""
 _NUMBER_BYTES: Final = 8
@@ -53,19 +53,19 @@ class HistoryParameters:
         "hour",
         "user+hour",
     )
-    """Which jobs are alike: attributes joined by ``+``. Known of every source are user, group,
-    queue, executable, partition, cpus, tasks, gpus, requested, memory, hour and day; any other name
-    is that of a further column of the source. What is known of all jobs stands in where no feature
-    has a history."""
+    """Properties in which jobs are alike: attributes joined by ``+``. Known of every source are
+    user, group, queue, executable, partition, cpus, tasks, gpus, requested, memory, hour and day;
+    any other name is that of a further column of the source. The mean over all jobs stands in where
+    no feature has a history."""
     bins: int = 80
     """Bins of each histogram at most."""
     few: int = 3
-    """How many of the last runtimes the mean of the last few takes (at most 100)."""
+    """Number of the last runtimes that the mean of the last few takes (at most 100)."""
     false_alarm_jobs: float | None = None
     """Forget a class's history when its runtimes have changed; a class that has not changed is
     suspected once in about so many of its jobs."""
     feature_values: int = 2**17
-    """Of how many feature-values to keep a history; the one longest unused is forgotten."""
+    """Number of feature-values to keep a history of; the one longest unused is forgotten."""
 
     def __post_init__(self) -> None:
         most = history_table.MOST_ATTRIBUTES
@@ -94,14 +94,14 @@ class HistoryMemory:
     learned: int
     """Jobs learned from."""
     feature_values: dict[str, int]
-    """How many values each feature has a history of, by the feature's name."""
+    """Number of values each feature has a history of, by the feature's name."""
     row_bytes: int
     used_bytes: int
     """Memory of one feature-value, and of all."""
     evictions: int
-    """How often a feature-value was forgotten to make room for another."""
+    """Number of times a feature-value was forgotten to make room for another."""
     alarms: int
-    """How often a class was found to have changed."""
+    """Number of times a class was found to have changed."""
 
 
 class HistoryPredictor(SteppedPredictor):

@@ -62,8 +62,8 @@ class RecentParameters:
     """Parameters of ``recent``."""
 
     k: int = 2
-    """How many of the user's last ended jobs to average; the request is predicted before so many
-    have ended."""
+    """Number of the user's last ended jobs to average; the request is predicted before so many have
+    ended."""
     whole_seconds: bool = False
     """Cut off fractions of a second, as the published study does."""
 

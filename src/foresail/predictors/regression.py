@@ -63,8 +63,8 @@ class RegressionParameters:
     under: Shape = "linear"
     """Shape of the loss of predictions above and below the real runtime."""
     weight: Weight = "large_area"
-    """What makes a job's error matter: short_wide is 5 + log(cpus / runtime), long_narrow 5 +
-    log(runtime / cpus), small_area 11 - log(cpus runtime), large_area log(cpus runtime)."""
+    """Weight of a job's error: short_wide is 5 + log(cpus / runtime), long_narrow 5 + log(runtime /
+    cpus), small_area 11 - log(cpus runtime), large_area log(cpus runtime)."""
 
     @property
     def pull(self) -> float:

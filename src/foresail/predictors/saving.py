@@ -50,7 +50,7 @@ class StateHeader:
     predictor: str
     """Short form of the predictor, with the parameters that differ from their defaults."""
     written_by: str = ""
-    """Who wrote it, for whoever shares the file; empty if that does not matter."""
+    """Writer of the file, for whoever shares it; empty if that does not matter."""
     foresail: str = __version__
     """Version of Foresail that wrote it."""
 

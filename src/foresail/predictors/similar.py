@@ -62,7 +62,7 @@ STRETCH: Final = 1.5
 guessed from few jobs would otherwise put its mean beyond all sense."""
 
 PROBES: Final = 8
-"""How many rows a class may use."""
+"""Number of rows a class may use."""
 
 SMALLEST_VARIANCE: Final = 1e-4
 
@@ -289,7 +289,7 @@ class SimilarParameters:
     """
 
     classes: int = 2**17
-    """How many classes to remember at most; each takes 48 bytes."""
+    """Number of classes to remember at most; each takes 48 bytes."""
 
     def __post_init__(self) -> None:
         require(1 <= self.classes < _MOST_CLASSES, self, "classes", "from 1 to 2^31")

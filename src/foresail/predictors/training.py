@@ -31,8 +31,8 @@ class EventOrder(NamedTuple):
 Learning = Literal["on_completion", "in_order"]
 
 LEARNING: Final[tuple[Learning, ...]] = ("on_completion", "in_order")
-"""When a job is learned: once it has ended, as a live system must; or right after it was predicted,
-in the order of submission, as the study's analysis does."""
+"""Time at which a job is learned: once it has ended, as a live system must; or right after it was
+predicted, in the order of submission, as the study's analysis does."""
 
 
 def order_of_events(workload: Workload, known: Booleans, learning: Learning) -> EventOrder:

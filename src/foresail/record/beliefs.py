@@ -25,13 +25,13 @@ LEVELS: Final = (
     *(step / 20 for step in range(2, 19)),
     *(0.95, 0.975, 0.99, 0.995, 1.0),
 )
-"""Of the quantiles that are kept; 27."""
+"""Levels of the quantiles that are kept; 27."""
 
 _NEARLY_ONE: Final = 0.9999
 """In place of 1 where a belief has no end."""
 
 _EXACT: Final = (0.10, 0.50, 0.90)
-"""Of the quantiles that a record holds to the last digit."""
+"""Levels of the quantiles that a record holds to the last digit."""
 
 _FORMAT: Final = ".4g"
 _ALL_IN_SHORT: Final = " ".join(["%" + _FORMAT] * len(LEVELS))

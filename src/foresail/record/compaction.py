@@ -33,7 +33,7 @@ _OF_NO_JOB: Final = frozenset(
 
 _Place: TypeAlias = tuple[int, int]
 _Kind: TypeAlias = str | type | tuple[str, int | None]
-"""Of a line there is one of a kind for each job: with a number where there may be more."""
+"""Kind of a line, of which there is one for each job: with a number where there may be more."""
 
 
 class Compaction:

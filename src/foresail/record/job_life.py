@@ -218,15 +218,15 @@ class AttemptEnd:
     """Consequences of the end of an attempt."""
 
     running: RunningJob
-    """As it ran to its end."""
+    """The running job as it ran to its end."""
     outcome: Outcome
-    """How it ended, with how many times longer it took where it ran."""
+    """End of the attempt, with how many times longer it took where it ran."""
     withdrawn: Sequence[Withdrawn] = ()
     """Pending jobs that will never run because of it."""
     parts: PartsOfJob | None = None
-    """Of a job that starts in parts, what became of them."""
+    """Parts of a job that starts in parts, and what became of them."""
     whole: Outcome | None = None
-    """Of a job that starts in parts, how all of it has ended; None if it has not."""
+    """Outcome of all of a job that starts in parts; None if it has not ended."""
 
 
 @quickly_made
@@ -432,7 +432,7 @@ class Eligibility:
     def __init__(self) -> None:
         self._not_before: dict[str, float] = {}
         self.begins: list[tuple[float, str]] = []
-        """When jobs may begin, and which: a heap, in which there are jobs that have ended too."""
+        """Heap of times from which jobs may begin, and their ids; some of these have ended."""
         self._arrays: dict[str, ArrayMembers] = {}
 
     def copy(self) -> Eligibility:

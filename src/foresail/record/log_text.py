@@ -108,7 +108,7 @@ class _ReasonsChanged(_Exactly, tag_field="kind", tag="reasons"):
 _decoded: Final = msgspec.json.Decoder(_Event | _Predicted | _ReasonsChanged).decode
 _kept: Final = lru_cache(maxsize=4_096)(msgspec.json.Decoder(tuple[float, ...]).decode)
 _staged: Final = lru_cache(maxsize=4_096)(msgspec.json.Decoder(tuple[Stage, ...]).decode)
-"""Of the same text one value, which is found sooner than one that is read and compared."""
+"""Values that equal texts share, which is found sooner than one that is read and compared."""
 
 
 def frequent_record(
@@ -184,7 +184,7 @@ _NAMES: Final = (
 )
 _KINDS: Final[Mapping[str, type]] = dict(zip(_NAMES, get_args(records.Record), strict=True))
 _ONE_REASON: Final = "reason"
-"""What earlier versions wrote instead of ``reasons``: a record for each job."""
+"""Record for each job that earlier versions wrote instead of ``reasons``."""
 
 _WHOLE_JOB: Final = {"stage": "", "tasks": []}
 _BY_NOBODY: Final = {"by": ""}
@@ -392,7 +392,7 @@ class _JobFields:
 
 
 _NEWER_FIELDS: Final = {"preference", "options", "conditions"}
-"""Of jobs: earlier versions wrote none."""
+"""Fields of jobs that earlier versions did not write."""
 
 
 def _typed(plain: dict[str, Any], types: Mapping[str, type]) -> object:
@@ -480,7 +480,7 @@ class LogClock:
 
 
 COMMITTED_LINE: Final = record_line(records.Committed())
-"""What ends every step of a live run's log."""
+"""Line that ends every step of a live run's log."""
 
 
 class EventLog(Protocol):

@@ -31,7 +31,7 @@ class Manifest:
     origin_unix_seconds: float | None = None
     """Unix time of second zero, where it is known."""
     starts_tasks: bool = False
-    """Whether jobs whose stages and tasks may start apart do."""
+    """True if jobs start in parts whose stages and tasks may start apart."""
 
 
 @quickly_made
@@ -262,7 +262,7 @@ Record = (
 
 
 NODES: Final = "nodes"
-"""Whom records are about that tell of nodes; no job's id."""
+"""Subject of records about nodes; no job's id."""
 
 _NOBODY: Final = ""
 

@@ -22,7 +22,8 @@ from foresail.traces.schema import NODES
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 ScheduleRow = tuple[Any, ...]
-"""What an attempt adds to a schedule: the columns ``_OF_ATTEMPT``, and of a part ``_OF_PART``."""
+"""Entries that an attempt adds to a schedule: the columns ``_OF_ATTEMPT``, and of a part
+``_OF_PART``."""
 
 _OF_ATTEMPT: Final = (
     "job_id",

@@ -32,7 +32,7 @@ _COPIED: Final = (
     "occupied",
     *("not_started", "_living", "_requeued", "_line"),
 )
-"""What a copy has of its own that holds nothing that changes."""
+"""Fields that a copy has of its own and that hold nothing that changes."""
 
 
 class Visible(NamedTuple):
@@ -92,7 +92,7 @@ class State:
         self.not_started: dict[str, events.NotStarted] = {}
         self.cancelled: dict[str, str] = {}
         self.unavailable = ""
-        """Why the cluster cannot be reached; empty where it can be."""
+        """Reason for which the cluster cannot be reached; empty where it can be."""
         self.down: set[str] = set()
         self.occupied: dict[str, Resources] = {}
         self.drained: dict[str, events.NodeDrained] = {}

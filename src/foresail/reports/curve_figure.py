@@ -28,9 +28,9 @@ class AxisScale:
     """Scale and units of one axis."""
 
     axis: dict[str, Any]
-    """As Plotly takes it."""
+    """Axis as Plotly takes it."""
     divisor: float = 1.0
-    """What values are divided by."""
+    """Divisor of values."""
     least: float | None = None
     """Smaller values are drawn here; None without a limit."""
     kind: str = field(default="number")
@@ -150,7 +150,7 @@ class Curve:
     marked: Sequence[int] = ()
     """Places of the points that are marked, and named by the text."""
     text: Sequence[str] = ()
-    """What stands at the marked points."""
+    """Labels of the marked points."""
     low: Floats | None = None
     high: Floats | None = None
     """Shape (points,): a band around it, if there is one."""

@@ -40,7 +40,7 @@ class RankedTable(Generic[Compared]):
     """
 
     heading: str
-    """Of the column of names."""
+    """Heading of the column of names."""
     names: Sequence[str]
     compared: Sequence[Compared]
     columns: Sequence[RankedColumn[Compared]]

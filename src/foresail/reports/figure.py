@@ -28,14 +28,14 @@ class Figure:
     title: str
     """The question it answers, as a heading."""
     findings: Sequence[str]
-    """What it shows, a sentence or two for each policy; also the text alternative."""
+    """Findings that it shows, a sentence or two for each policy; also the text alternative."""
     traces: Sequence[Mapping[str, Any]]
     layout: Mapping[str, Any]
     """The drawing, as Plotly takes it; colours may be ``@role`` (``foresail.reports.style``)."""
     table: pl.DataFrame
     """The numbers behind it."""
     note: str = ""
-    """How it was drawn, where that must be said."""
+    """Remark on how it was drawn, where that must be said."""
     detail: Mapping[str, Any] = field(default_factory=dict)
     """Finer bins for a figure that is zoomed into (``comparison.time_figures``)."""
 

@@ -47,13 +47,13 @@ class PolicyStyle:
     policy: str
     """Its short form in full."""
     label: str
-    """What sentences and tables call it: cut in the middle where it is long."""
+    """Name in sentences and tables: cut in the middle where it is long."""
     drawn: str
-    """What drawings call it, in Plotly's markup: cut further."""
+    """Name in drawings, in Plotly's markup: cut further."""
     colour: str
     dash: str
     symbol: str
-    """Of its lines and marks."""
+    """Colour, dashes and marker of its lines."""
 
     @property
     def is_cut(self) -> bool:

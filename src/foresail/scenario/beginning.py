@@ -64,8 +64,8 @@ def manifest_of(scenario: Scenario) -> Manifest:
 
 
 _SHARES: Final = ((1.0, 0.0), (0.5, 0.0), (0.25, 1.0)) * 2
-"""Of all cpus and of all memory: of each kind one job runs while another waits. Those with memory
-ask for no time."""
+"""Shares of all cpus and of all memory: of each kind one job runs while another waits. Those with
+memory ask for no time."""
 
 _MANY: Final = 20
 """So many times as many come at once in the end: they are taken up otherwise than bit by bit."""

@@ -25,7 +25,8 @@ class Commands(Protocol):
 
 
 Place: TypeAlias = Cluster | Literal["processors", "nodes"]
-"""What jobs run on: a given cluster, or the workload's processors (one pool) or its own nodes."""
+"""Cluster that jobs run on: a given one, or the workload's processors (one pool) or its own
+nodes."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +38,18 @@ class Scenario:
     policy: Policy
     """Scheduler, predictor and correction; with the length of cycles, if any."""
     place: Place = "processors"
-    """What the jobs run on; real commands run on the cluster that their run directory names."""
+    """Cluster that the jobs run on; real commands run on the one that their run directory names."""
     conventions: Conventions = STANDARD
     """The order of things at the same instant; with cycles, there is a pass after a tick alone."""
     conditions: ClusterConditions = IDEAL
-    """What the cluster does that an ideal one does not."""
+    """Departures of the cluster from an ideal one."""
     enforce_limits: bool = False
     """Jobs end at their requested time."""
     event_log: Path | None = None
     """File that has the event log once it is whole; None: nothing is logged, but for real commands,
     whose run directory always has one."""
     learned_before: LearnedBefore | None = None
-    """What predictors know before the first job, unless they are oracles."""
+    """Knowledge of predictors before the first job, unless they are oracles."""
     commands: Commands | None = None
     """Real commands, which are what is run then; None: a simulation."""
     engine: str | None = None

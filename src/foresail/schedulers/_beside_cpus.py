@@ -29,11 +29,11 @@ OTHERS: Final = 2
 """Memory (bytes) and gpus, in this order; behind cpus where these are counted too."""
 
 _ROUNDING: Final = 1e-9
-"""As ``FreeResources`` has it."""
+"""Rounding error, as ``FreeResources`` has it."""
 
 _FEW: Final = 64
-"""Of so many in front of a queue the first that does not fit is looked for; then of eight times as
-many."""
+"""Number of jobs in front of a queue among which the first that does not fit is looked for; then
+eight times as many."""
 
 
 @quickly_made
@@ -54,7 +54,7 @@ class Passed:
     promised_elsewhere: Mapping[int, float] = field(default_factory=dict)
     left: tuple[float, float] | None = None
     placements: Mapping[int, Placement] = field(default_factory=dict)
-    """Of starts, by slot, where the partition shares nodes with others."""
+    """Placements of starts, by slot, where the partition shares nodes with others."""
 
     @property
     def started(self) -> set[int]:

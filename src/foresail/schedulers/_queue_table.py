@@ -49,7 +49,7 @@ _ROWS_PER_CHANGE: Final = 4
 _NO_SLOTS: Final = np.zeros(0, np.int64)
 
 _NOTHING: Final = (0, 0.0)
-"""What a job holds elsewhere than where it runs, as ``_exactly`` gives it."""
+"""Amounts that a job holds elsewhere than where it runs, as ``_exactly`` gives it."""
 
 _CHANGE: Final = Struct("=5d")
 _ENTRY: Final = Struct(f"={queue.CHANGE_COLUMNS}d")

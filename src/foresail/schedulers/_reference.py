@@ -26,7 +26,7 @@ each written at once."""
 
 _FEW = 64
 _LONGEST_SECONDS = 1e9
-"""What a job is likely to take of which nothing is known."""
+"""Likely runtime of a job of which nothing is known."""
 
 
 class EasyReference:

@@ -21,7 +21,8 @@ from foresail.model.view import PendingJob, Rejection, Reservation
 _ROUNDING = 1e-9
 
 Alignment: TypeAlias = Literal["latest", "earliest"]
-"""Which of several possible starts a reservation gets; the latest leaves the room near now free."""
+"""Choice among several possible starts of a reservation; the latest leaves the room near now
+free."""
 
 _Span: TypeAlias = tuple[float, float]
 """Begin and end (seconds)."""

@@ -81,7 +81,7 @@ _OF_VALUES: Mapping[object, Callable[..., Any]] = MappingProxyType(
         "max": np.fmax,
     }
 )
-"""What operators and functions make of arrays, as the kernel does of numbers."""
+"""Results of operators and functions on arrays, as the kernel has them of numbers."""
 
 _FUNCTIONS = {
     "log": (machine.LOGARITHM, 1),

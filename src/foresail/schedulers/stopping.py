@@ -191,10 +191,10 @@ class CapacityParameters:
     """Parameters of ``capacity``."""
 
     reservations: Literal["latest", "earliest"] = "latest"
-    """When a job is promised nodes: as late as its deadline allows (``latest``), or as early as
-    nodes can be promised (``earliest``)."""
+    """Time for which a job is promised nodes: as late as its deadline allows (``latest``), or as
+    early as nodes can be promised (``earliest``)."""
     cycle_seconds: float = 4.0
-    """How often the scheduler is asked: reservations begin with a cycle."""
+    """Time between two decisions: reservations begin with a cycle."""
 
     def __post_init__(self) -> None:
         require_positive(self, "cycle_seconds")

@@ -87,7 +87,7 @@ class ServiceConfiguration(_Section):
     database: str = "sqlite"
     """``sqlite`` in that folder, or the address of a PostgreSQL database."""
     cluster: str = "local(nodes=1)"
-    """What jobs run on, in short form."""
+    """Cluster that jobs run on, in short form."""
     policy: str = DEFAULT_POLICY
     """Scheduler, predictor and correction; this alone may differ after a reload."""
     plugins: tuple[Path, ...] = ()
@@ -95,26 +95,26 @@ class ServiceConfiguration(_Section):
     cycle_seconds: Annotated[float, Field(gt=0)] = 30.0
     """There is a pass at least so often, whatever happens."""
     decision_seconds: Annotated[float, Field(gt=0)] = 10.0
-    """How long a pass may take to decide; a policy that takes longer three times in a row, or
+    """Time that a pass may take to decide; a policy that takes longer three times in a row, or
     fails, gives way to EASY until another is asked for."""
     remembered_jobs: Annotated[int, Field(ge=1000)] = 5_000
     """So many of the jobs that have ended last are kept in mind; all are in the database."""
     shared_account: bool = False
-    """Whether users with tokens are served whose jobs run as the service's own account."""
+    """True if users with tokens are served whose jobs run as the service's own account."""
     keep_jobs: Annotated[int, Field(ge=1)] | None = None
     keep_days: Annotated[float, Field(gt=0)] | None = None
-    """Of what has ended, so many jobs that did last, and for so many days: earlier ones leave the
-    database, their outputs are removed, and their log goes into the archive. All stays if neither
-    is given."""
+    """Limits of what is kept: so many jobs that ended last, and for so many days: earlier ones
+    leave the database, their outputs are removed, and their log goes into the archive. All stays if
+    neither is given."""
     open_metrics: bool = False
-    """Whether metrics take no token."""
+    """True if metrics take no token."""
     log_format: Literal["text", "json"] = "text"
-    """Of what the service says of itself: text, or a JSON object a line."""
+    """Format of the service's own log: text, or a JSON object a line."""
     listen: Listening = Listening()
     limits: RequestLimits = RequestLimits()
-    """Of the HTTP interface."""
+    """Limits of the HTTP interface."""
     hooks: Hooks = Hooks()
-    """What is run when something happens to a job."""
+    """Commands that are run when something happens to a job."""
 
 
 def read_configuration(path: Path | None) -> ServiceConfiguration:

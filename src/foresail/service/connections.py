@@ -114,7 +114,7 @@ _QUEUE: Final = 512
 _PAUSE_SECONDS: Final = 1.0
 
 Peer: TypeAlias = int | str
-"""Who is at the other end: the uid on a socket of this machine, or an address."""
+"""Identity of the other end: the uid on a socket of this machine, or an address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,8 @@ class OpenConnection:
     socket: socket.socket
     peer: Peer
     due: float
-    """When it has waited too long for its other end; infinite while that waits for an answer."""
+    """Time at which it has waited too long for its other end; infinite while that waits for an
+    answer."""
     transport: asyncio.Transport | None = None
     unsent_since: float = math.inf
     is_ended: bool = False

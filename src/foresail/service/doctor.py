@@ -37,9 +37,9 @@ class Found:
     what: str
     """In a word or two."""
     says: str
-    """How it is."""
+    """Present condition, in words."""
     remedy: str = ""
-    """What to do about it; empty if it is well."""
+    """Remedy; empty if it is well."""
 
 
 def examined(configuration: ServiceConfiguration) -> Iterator[Found]:

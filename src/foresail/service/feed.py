@@ -31,7 +31,7 @@ _REST_SECONDS: Final = 0.0005
 are and whatever happens, they are sent no more than 2,000 texts a second."""
 
 _REPLAY_SHARE: Final = 0.25
-"""Of one thread's time, that reading on from the store may take for all followers together."""
+"""Share of one thread's time that reading on from the store may take for all followers together."""
 
 _AFTER_FAULT_SECONDS: Final = 1.0
 
@@ -41,13 +41,13 @@ class FeedItem:
     """Something that a record of the log has for those who follow."""
 
     number: int
-    """Of the record."""
+    """Number of the record."""
     kind: str = ""
     """``job``, ``node`` or ``step``; empty where it is nothing to them."""
     job_id: str = ""
-    """Whom it is about, of kind ``job``."""
+    """Job that it is about, of kind ``job``."""
     says: Mapping[str, Any] | None = None
-    """What it says."""
+    """Content of the record."""
 
 
 _OF_NODES: Final = events.NodeEvent | events.OperatorEvent
@@ -112,7 +112,7 @@ class Chunk:
     lines: Sequence[tuple[int, str | None, str]]
     """Number, whom it is shown to (None: everybody), and text."""
     says_whose: bool
-    """Whether that was looked up; else it is for those who see everything."""
+    """True if that was looked up; else it is for those who see everything."""
     _whole: dict[str | None, str] = field(default_factory=dict)
 
     def text(self, after: int, sees: str | None) -> str:

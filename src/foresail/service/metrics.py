@@ -25,7 +25,7 @@ from foresail.service.snapshots import ClusterSnapshot
 from foresail.service.store.protocol import Judged
 
 _IDS: Final = ("request_id", "job_id", "milliseconds")
-"""What a message may carry beside its words (``extra``)."""
+"""Fields that a message may carry beside its words (``extra``)."""
 
 
 class JsonLines(logging.Formatter):
@@ -231,7 +231,7 @@ class CompileWatch(event.Listener):
         self._depth = 0
         self._is_told = False
         self.goes_on = False
-        """Whether what jobs need is looked for, of which more is to be compiled if any was."""
+        """True if what jobs need is looked for, of which more is to be compiled if any was."""
 
     def listen(self) -> None:
         """Begin to take note."""

@@ -49,7 +49,7 @@ class ServedAccounts:
         self.own = own_account()
         self._shared_account = shared_account
         self.keeps_apart = self.own.uid == 0 and not shared_account
-        """Whether each user's jobs run as that user."""
+        """True if each user's jobs run as that user."""
 
     @property
     def says(self) -> str:

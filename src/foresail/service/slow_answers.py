@@ -92,10 +92,10 @@ _OLDEST_SECONDS: Final = 600.0
 """One that takes longer to make is waited for only if the last is so old."""
 
 _READER_SECONDS: Final = 0.25
-"""How long a reader waits for something new where there is an older one."""
+"""Time that a reader waits for something new where there is an older one."""
 
 _SLOW: Final = ThreadPoolExecutor(2, thread_name_prefix="slow")
-"""What looks at all jobs works here, so that no short question waits behind it for a thread."""
+"""Threads for questions that look at all jobs, so that no short question waits behind them."""
 
 
 async def slowly(
@@ -152,13 +152,13 @@ class UseOverTime:
 
     begin_seconds: float
     bin_seconds: float
-    """Where the first one begins (Unix seconds), and how long each is."""
+    """Begin of the first one (Unix seconds), and length of each."""
     used_cpus: NDArray[np.float64]
     """Held by jobs that ran, in the mean."""
     started: NDArray[np.int64]
-    """How many jobs started."""
+    """Number of jobs that started."""
     wait_seconds: NDArray[np.float64]
-    """How long these had waited, in the mean; NaN where none started."""
+    """Mean wait of these; NaN where none started."""
 
 
 def use_over_time(
@@ -211,11 +211,11 @@ class Overview:
         self._now = now
         self.by_state = Lately(lambda: asyncio.to_thread(store.counts))
         self.by_reason = Lately(lambda: _count_reasons(snapshots), FRESH_SECONDS)
-        """How many jobs are in each state, and wait for which reason."""
+        """Counts of jobs in each state, and of those that wait for each reason."""
         self.judged_runtimes = Lately(lambda: slowly(store.judged_runtimes), FRESH_SECONDS)
         self.judged_ends = Lately(lambda: slowly(store.judged_ends, now()), FRESH_SECONDS)
         self.judged_starts = Lately(lambda: slowly(store.judged_forecasts, now()), FRESH_SECONDS)
-        """How well past ranges have held."""
+        """Accuracy of past ranges."""
         self._uses: dict[tuple[float, int], Lately[UseOverTime]] = {}
 
     async def use(self, hours: float, bins: int) -> UseOverTime:
@@ -250,7 +250,8 @@ _MOST_WORK: Final = SCENARIOS * 1_000
 """Jobs times futures at most, unless there are fewer futures than the fewest."""
 
 _MANY: Final = 2_000
-"""Of fewer jobs forecasts take no time that counts: what took long has loaded kernels."""
+"""Number of jobs below which forecasts take no time that counts: what took long has loaded
+kernels."""
 
 _REST_ASKED: Final = 5.0
 _FEW_SECONDS: Final = 0.1
@@ -258,7 +259,7 @@ _FEW_SECONDS: Final = 0.1
 these took; of few jobs, as these take at most."""
 
 _IN_FRONT: Final = 1_000
-"""Of more the first are those of so many in front, by themselves: those of all follow."""
+"""Number of jobs in front that are forecast first, by themselves: those of all follow."""
 
 _LONGEST_SECONDS: Final = 8.0
 """Nobody waits for longer."""
@@ -273,16 +274,17 @@ _CALIBRATION_SECONDS: Final = 10.0
 
 _AT_ONCE_SECONDS: Final = 1.0
 _DOUBLED_SECONDS: Final = 60.0
-"""Of jobs that start within the former nothing is kept, of others again at each doubling of their
-wait from the latter on."""
+"""Wait below which nothing is kept of a job, and wait from which on it is kept again at each
+doubling."""
 
 _MOST_OUTCOMES: Final = 4 * MOST
 _DOUBTFUL: Final = 0.6
-"""Where fewer of the last ranges of a kind held, that is said with the next ones."""
+"""Share of the last ranges of a kind below which it is stated with the next ones how many held."""
 
 _LAST: Final = 200
 _FEWEST_LAST: Final = 30
-"""Of so many forecasts of a kind it is said how they held; of fewer than the latter nothing."""
+"""Number of forecasts of a kind of which it is stated how they held; of fewer than the latter
+nothing."""
 
 _DRAWING: Final = ThreadPoolExecutor(2, thread_name_prefix="forecasts")
 """Kernels may be compiled here first, for minutes: nothing else waits for these threads."""
@@ -366,9 +368,9 @@ class Forecasts:
     """Forecasts made at a moment."""
 
     outlook: Outlook
-    """How things stood, without what is only drawn by."""
+    """State of the cluster, without what is only drawn by."""
     drawn: WaitingForecasts
-    """What was expected of jobs that waited, by id, as it came out."""
+    """Expected starts of jobs that waited, by id, as they came out."""
     waiting: WaitingForecasts
     """The same, corrected by how earlier forecasts have held."""
     soonest: Mapping[str, Job]
@@ -379,7 +381,8 @@ class Forecasts:
     """Share of the last forecasts that held, by horizon."""
     stood_in: StandInRecord = StandInRecord()
     stand_in: str | None = None
-    """Why a simpler rule than the policy's own starts jobs in the futures; None if none does."""
+    """Reason for which a simpler rule than the policy's own starts jobs in the futures; None if
+    none does."""
 
     def doubt(self, start: Range) -> float | None:
         """Return the share of ranges so far ahead that held, where these were too few."""

@@ -25,14 +25,14 @@ from foresail.service.mail import MailHook
 from foresail.service.store.protocol import Accepted
 
 _WATCHED_SECONDS: Final = 1.0
-"""What somebody has looked at not longer ago is made anew after each step, so that readers who come
-again need not wait for the daemon."""
+"""Age up to which a snapshot that somebody has looked at is made anew after each step, so that
+readers who come again need not wait for the daemon."""
 
 _MOST_WATCHED: Final = 200
-"""Of so many jobs reasons are kept ready; those of more are asked for."""
+"""Number of jobs up to which reasons are kept ready; those of more are asked for."""
 
 _PATIENCE_SECONDS: Final = 0.02
-"""How long a reader waits for a new one, if there is an older one."""
+"""Time that a reader waits for a new one, if there is an older one."""
 
 _REASONS_PATIENCE_SECONDS: Final = 0.01
 _COMMAND_PATIENCE_SECONDS: Final = 0.5
@@ -44,26 +44,26 @@ class ClusterSnapshot:
     """Snapshot of a run after a step; nothing of it changes any more."""
 
     unix_seconds: float
-    """When that was."""
+    """Time of that step."""
     cluster: Cluster
     """All nodes, those that are down among them."""
     running: tuple[RunningJob, ...]
-    """What runs, in order of start."""
+    """Running jobs, in order of start."""
     pending: int
-    """How many jobs wait."""
+    """Number of jobs that wait."""
     plan: Mapping[str, float]
-    """When they are planned to start (Unix seconds), of those that are."""
+    """Planned starts (Unix seconds), of those that have one."""
     free: Mapping[str, Resources]
-    """What is unused, by partition; ``free_nodes`` by node, where nodes are known."""
+    """Unused amounts, by partition; ``free_nodes`` by node, where nodes are known."""
     free_nodes: Mapping[str, Resources]
 
     down: frozenset[str]
     drained: Mapping[str, float | None]
     """Names of nodes that are down, and those that an operator takes out of use until some time."""
     is_draining: bool
-    """Whether nothing new is started anywhere."""
+    """True if nothing new is started anywhere."""
     counters: Counters
-    """What has been counted since the run began."""
+    """Counts since the run began."""
 
 
 def snapshot_of(run: Controller | RunFold, plan: Mapping[str, float]) -> ClusterSnapshot:
@@ -115,7 +115,7 @@ class SnapshotCache:
     ) -> None:
         self.refresh_seconds = refresh_seconds
         self.seen_monotonic: float | None = None
-        """When the daemon last came by; None while there is none."""
+        """Time at which the daemon last came by; None while there is none."""
         self.busy_because: Callable[[], str] = str
         """Says why the daemon does not come by, if something is known of that."""
         self.mail: MailHook | None = None

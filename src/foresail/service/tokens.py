@@ -67,17 +67,17 @@ class AuditEntry:
     """Something that was done, or tried, that is worth knowing later."""
 
     unix_seconds: float
-    """When."""
+    """Time of the action."""
     user: str
-    """Who; empty if that is not known."""
+    """User who did it; empty if that is not known."""
     address: str
-    """Where from."""
+    """Address that it came from."""
     action: str
-    """What: ``token created``, ``token refused``, ``policy changed``, ..."""
+    """Action: ``token created``, ``token refused``, ``policy changed``, ..."""
     subject: str = ""
     """To what: a token's id, a policy."""
     request_id: str = ""
-    """Of the call, as its answer and the service's own lines name it."""
+    """Id of the call, as its answer and the service's own lines name it."""
 
 
 class Tokens:

@@ -104,7 +104,7 @@ def _state_by_log(run: RunFold, job_id: str) -> str | None:
 
 _ROWS_AT_ONCE: Final = 1_000
 _BESIDE: Final = ("-wal", "-shm")
-"""What SQLite has beside a file of its own."""
+"""Files that SQLite has beside the main one."""
 
 
 def back_up(source: Database, file: Path) -> None:

@@ -39,14 +39,14 @@ class ClusterConditions:
     runtime_noise: float = 0.0
     """Standard deviation of the logarithm of a factor, of mean 1, on every attempt's runtime."""
     outages: tuple[Outage, ...] = ()
-    """When which nodes are down."""
+    """Outages of nodes, with their times."""
     node_changes: tuple[NodeChange, ...] = ()
     """Nodes that come, change and go, each at its time."""
     share_nodes: bool = False
     """Tasks share the cpus and the memory of their node by what they really use, from moment to
     moment, and get in each other's way (``shared_nodes`` of ``foresail-studies``)."""
     seed: int = 0
-    """Of delays, noise and refusals. Those of an allocation depend on the seed and on its name
+    """Seed of delays, noise and refusals. Those of an allocation depend on the seed and on its name
     alone, so that they are the same under every policy."""
     refused_start_share: float = 0.0
     """Share of starts that are not carried out."""

@@ -37,7 +37,7 @@ class ExecutionModel(ABC):
     """
 
     next_seconds: float = math.inf
-    """When an unannounced change may end or move something."""
+    """Time at which an unannounced change may end or move something."""
 
     @property
     def counters(self) -> Mapping[str, float]:

@@ -43,12 +43,12 @@ class TasksReplayed:
     """Seconds; shape (tasks,)."""
     classes: tuple[str, ...]
     slot_class: Integers
-    """What the classes of slots are called, the fastest first, and in which one each task ran; the
-    latter has the shape (tasks,)."""
+    """Names of the classes of slots, the fastest first, and in which one each task ran; the latter
+    has the shape (tasks,)."""
     queue: Integers
     """To which each task was charged; shape (tasks,)."""
     pilot: NDArray[np.bool_]
-    """Whether it was a pilot; shape (tasks,)."""
+    """True for pilots; shape (tasks,)."""
     submit: Floats
     job_end: Floats
     """Seconds; shape (jobs,)."""
@@ -57,9 +57,9 @@ class TasksReplayed:
     """Seconds of all tasks of each job as the scheduler estimated them, and when; nan where it did
     not; shape (jobs,)."""
     pilots: Integers
-    """How many pilots each job had; shape (jobs,)."""
+    """Number of pilots of each job; shape (jobs,)."""
     seconds: float
-    """What the replay proper took."""
+    """Time that the replay proper took."""
 
 
 def steps_of_tasks(policy: Policy) -> tuple[Step, ...]:

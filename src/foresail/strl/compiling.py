@@ -25,7 +25,7 @@ class Branch:
     """A place in an expression's tree."""
 
     expression: strl.Expression
-    """What stands there."""
+    """Expression at this place."""
     number: int
     """Its number, parents before children."""
     indicator: int
@@ -35,7 +35,7 @@ class Branch:
     level: int = -1
     """Column of what a ``min`` is worth; -1 for the others."""
     highest: float = 0.0
-    """What the branch is worth at most, were it alone."""
+    """Worth of the branch at most, were it alone."""
     work: float = 0.0
     """Slots times nodes of a way to ``highest``."""
     children: list[Branch] = field(default_factory=list)
@@ -106,7 +106,7 @@ class Compiled:
     free_from: Floats
     """First slot in which each node is free."""
     partitions: Partitions
-    """Of the nodes, by the leaves' sets."""
+    """Partitions of the nodes, by the leaves' sets."""
     slots: Floats
     """The slots that have supply rows, ascending."""
     free: Integers
@@ -119,7 +119,7 @@ class Compiled:
     """The column that says how much of the part is given, and how many nodes one of it stands
     for."""
     build_seconds: float
-    """How long compiling took."""
+    """Time that compiling took."""
 
     def given(self, values: Floats) -> Integers:
         """Nodes given to every part (a leaf's share of a partition) by a solution's values."""
@@ -311,7 +311,7 @@ class _PartitionShares:
 
     leaf: Integers
     partition: Integers
-    """Whose share of what."""
+    """Leaf, and the partition that it is given a share of."""
     begin: Integers
     end: Integers
     """Numbers of the slots, of those with supply rows, in which it is held."""

@@ -28,12 +28,13 @@ class _Leaf:
     nodes: frozenset[str]
     """The equivalence set: names of nodes, any of which will do; not empty."""
     count: int
-    """How many of them, at least 1."""
+    """Number of them, at least 1."""
     start_seconds: float
     duration_seconds: float
-    """When, from the time that the expression counts from; the duration is above 0."""
+    """Begin and duration, from the time that the expression counts from; the duration is above
+    0."""
     value: float
-    """What it is worth, not negative."""
+    """Worth, not negative."""
 
     def __post_init__(self) -> None:
         _require(bool(self.nodes), "nodes", "{}", "at least one node")
@@ -223,13 +224,13 @@ class Reading:
     """Outcome of reading a text: what it says, and all that is wrong with it."""
 
     document: Document
-    """What the lines without an error say."""
+    """Content of the lines without an error."""
     errors: tuple[InputError, ...]
     """One for each statement that could not be understood, in order."""
     places: tuple[tuple[Leaf, Mapping[str, Position]], ...]
     """Every leaf as it was written, with the place of each of its arguments."""
     unused_sets: Mapping[str, Position]
-    """Where the named sets that nothing uses are defined."""
+    """Definitions of named sets that nothing uses."""
 
 
 @dataclass(frozen=True, slots=True)

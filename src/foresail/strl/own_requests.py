@@ -38,7 +38,7 @@ class RequestPlaces:
     """The sets that are known without being defined: ``all``, every partition, every attribute, and
     every value of one as ``attribute.value``. Of equal names, the first of these counts."""
     has_nodes: bool
-    """Whether nodes have names."""
+    """True if nodes have names."""
 
     @classmethod
     def on(cls, cluster: Cluster) -> RequestPlaces:

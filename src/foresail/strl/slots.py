@@ -89,12 +89,12 @@ class LeafTable:
     """Number of the leaf's equivalence set."""
     counts: Integers
     values: Floats
-    """How many nodes, and what they are worth."""
+    """Number of nodes, and what they are worth."""
     first: Floats
     last: Floats
     """The slots in which the leaf holds its nodes: ``first`` up to, not including, ``last``."""
     linear: Booleans
-    """Whether it is ``LnCk``."""
+    """True for ``LnCk``."""
 
 
 def leaf_table(leaves: Sequence[Leaf], sets: Integers, quantum_seconds: float) -> LeafTable:

@@ -237,19 +237,19 @@ class SolvedRequest:
     """Names of the nodes that each leaf is given, by the leaf's number; none that adds no worth.
     Leaves that start later hold their nodes provisionally."""
     value: float
-    """What the allocation is worth: at least ``quick_value``."""
+    """Worth of the allocation: at least ``quick_value``."""
     bound: float
     """No allocation is worth more."""
     quick_value: float
-    """What the quick plan was worth that the solver began from."""
+    """Worth of the quick plan that the solver began from."""
     status: SolveStatus
-    """How the solver ended. It found nothing: the quick plan is the answer."""
+    """End of the solver's run. It found nothing: the quick plan is the answer."""
     size: ProgramSize
     """Columns and rows of the program."""
     build_seconds: float
     solve_seconds: float
     finish_seconds: float
-    """Of compiling, of the solver, and of all the rest: quick plan, clean-up, names."""
+    """Duration of compiling, of the solver, and of all the rest: quick plan, clean-up, names."""
 
     @property
     def gap(self) -> float:

@@ -304,7 +304,7 @@ def _correlation(left: Floats, right: Floats) -> float | None:
 
 
 MONTH_SECONDS: Final = 29 * 86400.0
-"""As long as the Google trace, whose representativeness the study asks about."""
+"""Length of the Google trace (seconds), whose representativeness the study asks about."""
 
 
 @register("analysis", "representative_months")

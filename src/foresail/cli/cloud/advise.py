@@ -35,7 +35,7 @@ _OPTIONS: Final = {
     "runtimes": "--runtimes",
     "reserved": "--prices",
 }
-"""What the fields of a question are called on the command line."""
+"""Options on the command line for the fields of a question."""
 _UNMET: Final = 1
 _LONG_LOG: Final = 1_000_000
 _RUNTIMES, _LONG_RUNTIMES = "combined", "recent"

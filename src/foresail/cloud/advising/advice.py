@@ -41,7 +41,7 @@ class Advice:
     question: AdviceQuestion
     market: Market
     weights: choosing.CostWeights
-    """What was asked, at which prices."""
+    """Question that was asked, at which prices."""
     futures: choosing.LogFutures
 
     source: str
@@ -50,7 +50,7 @@ class Advice:
     hours: float
     """The log: its name, jobs that count, those without a runtime or size, its length."""
     believed_by: str
-    """Whose beliefs of runtimes the rules went by."""
+    """Source of the runtimes that the rules went by."""
     transient: TransientTerms | None
     """Terms on which machines may be rented that are taken back; None: they are not."""
     transient_work: float
@@ -63,7 +63,7 @@ class Advice:
     """Share of futures in which the last tenth of the advised nodes pays; NaN where there is
     none."""
     within_risk: RuleResult | None
-    """As many nodes of the rule that is best on the log as pay at the stated risk, were there no
+    """Number of nodes of the rule that is best on the log as pay at the stated risk, were there no
     targets; None where no risk is stated."""
     missed: tuple[choosing.Missed, ...]
     """The targets that the advice does not meet."""
@@ -72,18 +72,18 @@ class Advice:
     foreseen: choosing.ExpectedMonth
     """Result of the advised rule if it knew the truth: the cost of not knowing."""
     sensitivities: Sequence[Sensitivity]
-    """What would change it."""
+    """Changes of the advice under other assumptions."""
     held_out: HeldOut | None
-    """What comes of choosing on the first half of the log and living with it in the second; None
-    for a log that is too short to be halved."""
+    """Outcome of choosing on the first half of the log and living with it in the second; None for a
+    log that is too short to be halved."""
     wait_model: Mapping[str, float] | None
     """By which the advised rule expects waits, if it does: seconds to begin with, and for each
     feature of the state of nodes and queue."""
     use_over_time: pl.DataFrame
     """Mean and highest cores (or gpus) in use by slot, were there always room."""
     unwaited: MixReport
-    """What to buy, were no job to wait: the optimum in hindsight, and the plan at the stated risk
-    (or of what pays more likely than not); in amounts of cores, memory and gpus, not in nodes."""
+    """Purchase, were no job to wait: the optimum in hindsight, and the plan at the stated risk (or
+    of what pays more likely than not); in amounts of cores, memory and gpus, not in nodes."""
 
     @property
     def advised(self) -> Compared:

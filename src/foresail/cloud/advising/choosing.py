@@ -48,9 +48,9 @@ class CostWeights:
     demand: Demand
     """Prices of nodes; and the log."""
     wait_price_per_hour: float
-    """Of an hour that one job waits."""
+    """Price of an hour that one job waits."""
     rent_factor: float = 1.0
-    """What rented machines cost, relative to the market's prices."""
+    """Cost of rented machines, relative to the market's prices."""
 
     def within(self, blocks: slice) -> CostWeights:
         """The same for some blocks, of what was tried within them."""
@@ -128,7 +128,7 @@ class Missed:
     """A target that what is advised does not meet."""
 
     target: Literal["cost", "wait"]
-    """Of what."""
+    """Quantity that misses its target."""
     best: ExpectedMonth
     """The nearest to it that can be reached: the cheapest; or the least mean wait, within the
     budget where anything is."""

@@ -30,21 +30,21 @@ class Market:
     node: InstanceType
     """The type that is owned or reserved."""
     node_price_per_hour: float
-    """Of one, used or not."""
+    """Price of one node, used or not."""
     bought_as: str
-    """How, in words."""
+    """Way in which nodes are bought, in words."""
     committed: int
     """Nodes that are paid for already, whatever is bought."""
     committed_price_per_hour: float
-    """Of one of them."""
+    """Price of one of these nodes."""
     family: tuple[RentedType, ...]
     """Machines to rent."""
     spanning: bool
-    """Whether a job may use several nodes at once: they are then one pool of cores (and gpus)."""
+    """True if a job may use several nodes at once: they are then one pool of cores (and gpus)."""
     memory_known: bool
-    """Whether the jobs' memory counts."""
+    """True if the jobs' memory counts."""
     unit: Literal["core", "gpu"] = "core"
-    """What nodes and demand are measured in."""
+    """Unit of nodes and demand."""
     commitments: tuple[Commitment, ...] = ()
     """Those of the catalogue that have not ended, to nodes and to other types."""
 
@@ -250,19 +250,19 @@ class WaitingRule:
     """A waiting policy by its long name, with the thresholds that it has."""
 
     name: str
-    """As for ``waiting_policy``."""
+    """Name of the rule, as for ``waiting_policy``."""
     waiting_seconds: float = math.inf
-    """How long a job waits before it is rented a machine; inf where it never is."""
+    """Wait after which a job is rented a machine; inf where it never is."""
     short_seconds: float = 0.0
     """A job that is believed to run for less is rented one at once, or, under ``speculative``, for
     how long every job is tried on one."""
     queue: Queue = "fcfs"
     """Order of the waiting jobs."""
     waits: Waits = "unknown"
-    """Whether a job that is expected to wait for longer is rented a machine at once, by what the
-    first third of the log taught; until then none is. With it, AJW-T is called SWW."""
+    """Rent a machine at once for a job that is expected to wait for longer, by what the first third
+    of the log taught; until then none is rented. With it, AJW-T is called SWW."""
     trials: Trials = "on demand"
-    """What jobs are tried on under ``speculative``."""
+    """Machines that jobs are tried on under ``speculative``."""
 
     @property
     def policy(self) -> WaitingPolicy:
@@ -296,9 +296,9 @@ class AdviceQuestion:
     term_years: int = 3
     """For how long nodes are reserved."""
     node_price_per_hour: float | None = None
-    """What a node costs that is owned, used or not; None: the reserved price."""
+    """Cost of a node that is owned, used or not; None: the reserved price."""
     wait_price_per_hour: float | None = None
-    """What an hour that one job waits is worth; None: ``usual_hour_value``."""
+    """Worth of an hour that one job waits; None: ``usual_hour_value``."""
     most_wait_seconds: float | None = None
     most_cost_per_month: float | None = None
     """Targets: of the mean wait over all jobs, and of the cost."""
@@ -315,9 +315,9 @@ class AdviceQuestion:
     """Factor by which demand grows until the nodes serve, and standard deviation of its
     logarithm."""
     futures: int = 400
-    """How many futures are drawn: weeks of the log, put together anew."""
+    """Number of futures that are drawn: weeks of the log, put together anew."""
     seed: int = 0
-    """Of the draws."""
+    """Seed of the draws."""
     workers: int = 1
     """Simulations at once."""
 

@@ -34,9 +34,9 @@ class Compared:
     tried: RuleResult
     expected: choosing.ExpectedMonth
     certainty: choosing.PointCertainty
-    """What it comes to."""
+    """Certainty of cost and waits."""
     foreseen_worth: float
-    """What it comes to a month in the mean of the futures, demand growing, waiting counted."""
+    """Monthly worth in the mean of the futures, demand growing, waiting counted."""
     worse_than_advised: float
     """Share of the futures in which the advice is better, waiting counted; NaN for the advice."""
 
@@ -46,16 +46,16 @@ class Sensitivity:
     """Advice if an assumption is wrong."""
 
     change: str
-    """Which, in words."""
+    """Changed assumption, in words."""
     nodes: int
     rule: WaitingRule
-    """What would be advised then."""
+    """Rule that would be advised then."""
     cost: float
     mean_wait_seconds: float
-    """Of that."""
+    """Mean wait under that rule."""
     kept_cost: float
     kept_wait_seconds: float
-    """Of the advice as it stands."""
+    """Mean wait under the advice as it stands."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,15 +63,15 @@ class HeldOut:
     """A choice made on the first half of a log, and its cost in the second."""
 
     chosen: RuleResult
-    """What the first half alone would have led to."""
+    """Choice that the first half alone would have led to."""
     blocks: int
     later_blocks: int
-    """How many it was chosen on, and lived in."""
+    """Number of blocks that it was chosen on, and lived in."""
     lived: choosing.ExpectedMonth
-    """What it came to in the second half."""
+    """Outcome in the second half."""
     advised: choosing.ExpectedMonth
     best: choosing.ExpectedMonth
-    """What the advice, and the best that was tried, came to there."""
+    """Outcomes there of the advice, and of the best that was tried."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +85,7 @@ class Search:
     progress: Progress | None
     """Hears how far it is."""
     runtimes_known: bool = False
-    """Whether the runtimes are the truth, which is not known live: rules that go by them are tried,
+    """True if the runtimes are the truth, which is not known live: rules that go by them are tried,
     but never chosen."""
 
     def found(self, owned: int | None) -> list[RuleResult]:

@@ -41,7 +41,7 @@ class Demand:
     believed_seconds: Floats
     """Runtimes as they were believed at submission."""
     block: Integers
-    """Of each job; block lengths in hours, and jobs and money for renting all in each."""
+    """Block of each job; block lengths in hours, and jobs and money for renting all in each."""
     block_hours: Floats
     block_jobs: Floats
     block_rent: Floats
@@ -140,7 +140,7 @@ class RuleResult:
 
     nodes: int
     rule: WaitingRule
-    """What was tried."""
+    """Rule that was tried."""
     block_rent: Floats
     """Money for rented machines by the block in which jobs were submitted."""
     block_wait_hours: Floats

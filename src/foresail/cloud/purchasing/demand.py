@@ -112,11 +112,11 @@ class BoughtJobs:
     cores_per_task: Floats
     gib_per_task: Floats
     gpus_per_task: Floats
-    """What each piece asks for."""
+    """Resources that each piece asks for."""
     left_out: int
     """Jobs of the log without a runtime or a size above 0."""
     memory_known: bool
-    """Whether the log says what memory jobs ask for; else it is 4 GiB per core."""
+    """True if the log says what memory jobs ask for; else it is 4 GiB per core."""
     first_hour_of_week: float
     """Hours from Monday 00:00 (UTC) to the first start; 0 where the log does not say."""
 
@@ -251,7 +251,7 @@ class PricedDemand:
     price: Floats
     on_demand_share: Floats
     kind: NDArray[np.int8]
-    """Of every class: see ``JobPrices``."""
+    """Kind of every class: see ``JobPrices``."""
     slot_hours: float
     """Length of a slot."""
 

@@ -31,13 +31,13 @@ class ForecastSettings:
     risk: float = 0.2
     """A level is reserved only if the chance that it does not pay is at most this."""
     scenarios: int = 50
-    """How many futures are drawn: blocks of four weeks of the log, put together anew."""
+    """Number of futures that are drawn: blocks of four weeks of the log, put together anew."""
     growth: float = 1.0
     """By what factor demand grows in a year, in the middle."""
     growth_spread: float = 0.2
     """Standard deviation of the logarithm of a year's growth."""
     seed: int = 0
-    """Of the draws."""
+    """Seed of the draws."""
 
     def __post_init__(self) -> None:
         require(0.0 < self.risk < 1.0, self, "risk", "above 0 and below 1")

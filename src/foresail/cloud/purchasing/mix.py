@@ -35,16 +35,16 @@ class MixRequest:
     """A question for the mix."""
 
     provider: str = "all"
-    """Whose options are on sale: see ``PROVIDERS``."""
+    """Provider whose options are on sale: see ``PROVIDERS``."""
     transient: bool = True
-    """Whether jobs may be revoked."""
+    """True if jobs may be revoked."""
     transient_terms: purchase_terms.TransientTerms | None = None
     """Price and lifetimes of transient machines; None: those of the catalogue, where a mean life of
     24 hours stands in for what it does not say."""
     settings: offline.OfflineSettings = offline.DEFAULT_SETTINGS
-    """Of the optimum in hindsight."""
+    """Settings of the optimum in hindsight."""
     forecast: ForecastSettings | None = None
-    """How uncertain the coming years are; None: no plan at a stated risk."""
+    """Uncertainty of the coming years; None: no plan at a stated risk."""
     demand_errors: tuple[float, ...] = (-0.5, -0.2, -0.1, 0.0, 0.1, 0.2, 0.5)
     """Relative errors of the amounts reserved, to see what they cost."""
 
@@ -63,25 +63,25 @@ class MixReport:
     provider: str
     terms: purchase_terms.PurchaseTerms
     prices: purchase_terms.ResourcePrices
-    """What is on sale, relative to on demand, and what a core and a GiB cost there."""
+    """Options on sale, relative to on demand, and what a core and a GiB cost there."""
     jobs: int
     left_out: int
     """Jobs of the log that were bought for; those without a runtime or a size."""
     spread: int
     """Jobs of which no machine on sale holds a task: each is charged for several."""
     memory_known: bool
-    """Whether the log says what memory jobs ask for; else cores come with 4 GiB each."""
+    """True if the log says what memory jobs ask for; else cores come with 4 GiB each."""
     log_hours: float
     hours: float
     """Length of the log, and of the time planned for (longer where the log is repeated)."""
     plans: tuple[offline.OfflinePlan, ...]
     """The optimum in hindsight of each resource."""
     resources: tuple[Resource, ...]
-    """What jobs hold of each, and what a unit costs."""
+    """Amounts that jobs hold of each resource, and what a unit costs."""
     commitments: tuple[Commitment, ...]
     """Those of the catalogue that have not ended by the day of its prices."""
     sunk_cost: float
-    """Of these, over the time planned for: paid whatever is bought; in no other cost."""
+    """Cost of these, over the time planned for: paid whatever is bought; in no other cost."""
     costs: pl.DataFrame
     """Policy, cost, and cost relative to all on demand: ``all on demand``, ``all reserved`` (the
     peak, at the cheapest term) and ``optimum``, over the time planned for."""
@@ -94,7 +94,7 @@ class MixReport:
     by_demand_error: pl.DataFrame
     """Error of the amounts reserved, cost, and cost relative to all on demand."""
     risk: Mapping[str, RiskPlan]
-    """What to reserve of each resource at the stated risk."""
+    """Amount to reserve of each resource at the stated risk."""
 
     def share(self, policy: str) -> float:
         """Cost of a policy of ``costs``, relative to all on demand."""

@@ -234,11 +234,11 @@ class Resource:
     name: str
     """``cores``, ``GiB`` or ``GPUs``."""
     units: Floats
-    """What each job holds; shape (jobs,)."""
+    """Units that each job holds; shape (jobs,)."""
     per_hour: float
     """Price of a unit on demand."""
     held: tuple[HeldCapacity, ...] = ()
-    """What the buyer has already."""
+    """Amounts that the buyer has already."""
     standard_work: float = 1.0
     """Unit hours of all jobs on standard machines on demand, relative to those of ``units``: more
     than 1 where customised machines save some."""

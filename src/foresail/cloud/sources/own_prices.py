@@ -30,7 +30,7 @@ FIELDS: Final = (
     *("provider", "region", "gpus", "currency", "date", "reserved_1y", "reserved_3y"),
     *("transient", "availability", "mean_lifetime_hours", "lifetime_cap_hours"),
 )
-"""What an offer may say; prices per hour of one instance."""
+"""Fields that an offer may have; prices per hour of one instance."""
 _THE_SAME: Final = ("currency", "date")
 Declared = TypeVar(
     "Declared", prices.SustainedUse, prices.Customised, prices.Discount, prices.Commitment

@@ -31,7 +31,7 @@ class CommonShocks:
     """
 
     names: tuple[str, ...]
-    """Of the types."""
+    """Names of the types."""
     weights: Floats
     """Shape (states,): 0 or more, sum 1."""
     up: Floats
@@ -125,7 +125,7 @@ class MachineKind:
     capacity: float
     on_demand_per_hour: float | None = None
     price_per_hour: float | None = None
-    """Of the transient machine, where its history has no prices."""
+    """Price of the transient machine, where its history has no prices."""
 
     def or_on_demand(self, price_per_hour: float | None) -> MachineKind:
         """Return the kind with this price on demand, unless it has one."""
@@ -141,7 +141,8 @@ class TransientType:
     name: str
     """Unique."""
     capacity: float
-    """Of one machine, above 0, in whatever unit all types share (cores, ECU, requests a second)."""
+    """Capacity of one machine, above 0, in whatever unit all types share (cores, ECU, requests a
+    second)."""
     availability: float
     """Share of time, 0 to 1, that its machines are up."""
     price_per_unit_hour: float
@@ -190,7 +191,7 @@ class Offers:
     types: tuple[TransientType, ...]
     """At least one, with different names."""
     shocks: CommonShocks | None = None
-    """How the types are up together; None: each by itself."""
+    """Dependence of the types on each other in being up; None: each by itself."""
 
     def __post_init__(self) -> None:
         names = [each.name for each in self.types]

@@ -17,7 +17,7 @@ from foresail.model.documents import json_of, toml_of
 from foresail.model.errors import InputError, naming
 
 VERSION: Final = 1
-"""Of the records of plans; a newer one is refused."""
+"""Version of the records of plans; a newer one is refused."""
 _KIND: Final = "transient-capacity-plan"
 
 
@@ -44,7 +44,7 @@ class CapacityPlan:
     """Machines to rent so that a service has its capacity as often as it must."""
 
     capacity: float
-    """What the service needs, in the unit of the types' capacity."""
+    """Capacity that the service needs, in the unit of the types' capacity."""
     target: float
     """The share of time that it must have it."""
     extra_nines: float
@@ -56,7 +56,7 @@ class CapacityPlan:
     model: str
     """``independent``, or ``N states`` where types fail together."""
     on_demand_price_per_hour: float | None
-    """Of the same capacity on machines that stay; None where no price is known."""
+    """Price of the same capacity on machines that stay; None where no price is known."""
 
     @property
     def availability(self) -> float:

@@ -219,7 +219,7 @@ _HOPELESS: Final = 2.0
 """A pool that costs so many times the price on demand is given up; pruning may halve one."""
 _MOST_NEEDED: Final = 1_000_000
 _MOST_MACHINES: Final = 200
-"""Of mean size, that make up a capacity: one that takes more is planned in parts."""
+"""Machines of mean size that make up a capacity: one that takes more is planned in parts."""
 _SLACK: Final = 1e-12
 _MOST_DIGITS: Final = 15
 

@@ -232,11 +232,11 @@ class IntensitySeries:
     clock: str
     """The file, and which of ``CLOCKS`` it has."""
     first_seconds: float
-    """When it begins, in seconds from the log's origin; before 0 where it began before the log."""
+    """Begin, in seconds from the log's origin; before 0 where it began before the log."""
     carbon: CarbonIntensity
     """Its values."""
     repeats: bool
-    """Whether it goes round, before its beginning and after its end."""
+    """True if it goes round, before its beginning and after its end."""
     origin_unix_seconds: float | None
     """Unix time of the log's origin, where it is known."""
 

@@ -34,13 +34,13 @@ class GreenPoint:
     patience_seconds: float
     """The longest delay of a job."""
     believed: GreenMetrics
-    """What comes of it with runtimes as they were believed."""
+    """Outcome with runtimes as they were believed."""
     known: GreenMetrics
     """The same with known runtimes."""
     most_cores: int
     """Cores in use at once at most, as believed."""
     certainty: GreenCertainty | None
-    """Of what comes of believed runtimes; None for logs of fewer than five days."""
+    """Certainty of the outcome of believed runtimes; None for logs of fewer than five days."""
 
     @property
     def kilograms_saved(self) -> float:
@@ -84,14 +84,14 @@ class GreenAnswer:
     points: tuple[GreenPoint, ...]
     """By rising patience, beginning with none."""
     jobs: int
-    """How many."""
+    """Number of jobs."""
     core_hours: float
     """Work, the same for every patience."""
     gpu_hours: float
     """The same of gpus; 0 where no job asks for one."""
     kilowatts_per_core: float
     kilowatts_per_gpu: float
-    """What a busy core and a busy gpu draw."""
+    """Power drawn by a busy core and by a busy gpu."""
     hour_grams: float
     """CO2 that an hour's delay of a job must save."""
     most_cores_at_once: int
@@ -100,9 +100,10 @@ class GreenAnswer:
     """Share of jobs of which nothing is believed: they start at once."""
     blocks: int
     block_seconds: float
-    """What was drawn anew: how many there are, and how long each is; 0 for too short a log."""
+    """Blocks that were drawn anew: how many there are, and how long each is; 0 for too short a
+    log."""
     course: GreenCourse
-    """What ran when, with no patience and the longest."""
+    """Use over time, with no patience and the longest."""
 
 
 def green_hours(

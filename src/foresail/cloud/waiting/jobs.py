@@ -23,7 +23,8 @@ _LEAST_SHARE: Final = 1e-6
 but for what floating point adds to them."""
 _MOST_CORES: Final = 100_000_000
 _MOST_MACHINES: Final = 10_000_000
-"""What a simulation keeps of each core of a pool, and of each machine, fills a gigabyte or two."""
+"""Memory that a simulation keeps of each core of a pool, and of each machine, fills a gigabyte or
+two."""
 
 
 class Requests(NamedTuple):
@@ -55,8 +56,8 @@ class TraceJobs:
     """Whole cores that each asks for, 1 or more."""
     memory_bytes: Floats | None = None
     gpus: Floats | None = None
-    """What each asks for, or None where no job does. A share of a gpu counts as a part of all that
-    a machine has: it is not said on which one the job runs."""
+    """Gpus that each job asks for, or None where none does. A share of a gpu counts as a part of
+    all that a machine has: it is not known on which one the job runs."""
 
     def __post_init__(self) -> None:
         for name in ("submit_seconds", "runtime_seconds"):
@@ -166,16 +167,16 @@ class FixedMachines:
     """Equal machines that are paid all the time."""
 
     count: int
-    """How many; 0 or more."""
+    """Number of machines; 0 or more."""
     cores: int = 64
     memory_bytes: float = math.inf
-    """Of each; the memory is without limit where it is not known."""
+    """Cores and memory of each; the memory is without limit where it is not known."""
     price_per_hour: float = 0.4 * 64 * 0.0481
-    """Of each."""
+    """Price of each."""
     own_price_per_core_hour: float = 0.0
-    """What a busy core costs beyond that (power, say)."""
+    """Cost of a busy core beyond that (power, say)."""
     gpus: float = 0.0
-    """Of each."""
+    """Gpus of each."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "cores")

@@ -39,9 +39,9 @@ class WaitingPolicy:
     """A job that finds no fixed machine free is first run on a rented one for so long, and waits
     only if it is not done by then; 0: none is."""
     conserving: bool = True
-    """Whether a job takes a fixed machine that is free for it."""
+    """True if a job takes a fixed machine that is free for it."""
     weighing: bool = False
-    """Whether a job that is expected to lose more by waiting than it saves is rented a machine."""
+    """True if a job that is expected to lose more by waiting than it saves is rented a machine."""
     queue: Queue = "fcfs"
     """Order of the waiting jobs."""
 
@@ -112,8 +112,8 @@ class Beliefs:
     runtime_seconds: Floats
     """Estimate per job."""
     waits: Floats | waiting_choice.WaitModel | Foresight | None = None
-    """Where waits come from: seconds per job, a model of the cluster's state, an oracle, or
-    nothing: then no job is believed to wait."""
+    """Source of waits: seconds per job, a model of the cluster's state, an oracle, or nothing: then
+    no job is believed to wait."""
     delay_per_hour: Floats | None = None
     """Money that an hour's delay of each job costs, or None: nothing."""
 
@@ -136,9 +136,9 @@ class Simulated:
     """Outcome of every job."""
 
     start_seconds: Floats
-    """When its last run began."""
+    """Start of its last run."""
     place: NDArray[np.int8]
-    """Where that was: the codes of ``foresail.cloud.waiting.kernels.waiting``."""
+    """Place of that run: the codes of ``foresail.cloud.waiting.kernels.waiting``."""
     machine: Integers
     """The fixed machine, or -1."""
     features: Floats

@@ -16,7 +16,7 @@ _HOLES: Final = 0
 _PIECES: Final = 1
 _ENDED: Final = 2
 _LAID: Final = 3
-"""How many holes and pieces there are, and how many jobs have ended and are laid."""
+"""Counts of holes and pieces, and of jobs that have ended and are laid."""
 
 
 def binned_integral(

@@ -31,7 +31,7 @@ from foresail.predictors.kernels.members import fill_point_belief
 from foresail.predictors.kernels.request import DAY_SECONDS
 
 REMOVED: Final = 6
-"""How many numbers of a row a cut overwrites: its smallest and largest value and how many bins are
+"""Numbers of a row that a cut overwrites: its smallest and largest value and how many bins are
 used, then which bin, and what its centroid and its count were."""
 
 

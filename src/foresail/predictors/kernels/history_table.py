@@ -22,7 +22,7 @@ NUMBER: Final = 1
 AMOUNT: Final = 2
 HOUR: Final = 3
 DAY: Final = 4
-"""How a column becomes a value: a code (unknown below 0), a number (unknown if not finite), an
+"""Readings of a column as a value: a code (unknown below 0), a number (unknown if not finite), an
 amount (unknown, too, if 0), the hour of the day, the day of the week (of the workload's clock)."""
 
 ATTRIBUTES: Final = MappingProxyType(
@@ -41,7 +41,7 @@ ATTRIBUTES: Final = MappingProxyType(
         "day": (DAY, columns.SUBMIT),
     }
 )
-"""What every source has, by name: how its column is read, and which it is."""
+"""Attributes of every source, by name: how its column is read, and which it is."""
 
 MOST_ATTRIBUTES: Final = 4
 FEATURE_COLUMNS: Final = 1 + 2 * MOST_ATTRIBUTES

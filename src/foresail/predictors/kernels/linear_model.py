@@ -1,9 +1,9 @@
 """Quadratic models of runtimes, learned online: basis, gradient descent at any scale, losses.
 
-Source: Ross, Mineiro, Langford (UAI 2013); learned runtimes for backfilling, section 2.4; spec
-sections 5 to 7. One example takes, in this order: ``rescale_weights`` (per weight vector),
-``raise_scales``, ``inner_product``, ``normalised_square`` and ``descend``. Weight vectors that
-learn from the same inputs share scales. Their arrays have one entry per input.
+Source: Ross, Mineiro, Langford (UAI 2013); learned runtimes for backfilling, section 2.4.
+One example takes, in this order: ``rescale_weights`` (per weight vector), ``raise_scales``,
+``inner_product``, ``normalised_square`` and ``descend``. Weight vectors that learn from the same
+inputs share scales. Their arrays have one entry per input.
 """
 
 from __future__ import annotations

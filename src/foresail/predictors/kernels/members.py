@@ -66,8 +66,9 @@ USER_COLUMNS: Final = 8
 JOBS: Final = 9
 JOB_COLUMNS: Final = 10
 MEMBER_COLUMNS: Final = 11
-"""What the model says of a member: addresses of its steps (``REFRESH``: 0 for none), the place and
-size of its model, the first of its columns and how many, among those of users and those of jobs."""
+"""Entries of the model about a member: addresses of its steps (``REFRESH``: 0 for none), the place
+and size of its model, the first of its columns and how many, among those of users and those of
+jobs."""
 
 ANCHORS: Final = (2, 4, 5, 8, 13, 18, 21, 22, 24)
 """Places in ``BELIEF_LEVELS`` of the levels at which composites learn; between them they

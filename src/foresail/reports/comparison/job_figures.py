@@ -173,7 +173,7 @@ _GOODPUT: Final = {
     "slo_late_goodput_hours": "late",
     "best_effort_goodput_hours": "best effort",
 }
-"""What goodput is made of: column of the table, and what it is called."""
+"""Parts of goodput: column of the table, and name."""
 
 
 def has_deadlines(view: ReportView) -> bool:

@@ -36,18 +36,18 @@ _COLUMNS: Final[tuple[RankedColumn[Summary], ...]] = (
 _ELIGIBLE_COLUMN: Final[RankedColumn[Summary]] = RankedColumn(
     "once\neligible", attrgetter("mean_eligible_wait_seconds"), duration, -1
 )
-"""What is shown beside the mean wait where jobs wait for others, or for what is known to come."""
+"""Column beside the mean wait where jobs wait for others, or for what is known to come."""
 _LOST_COLUMN: Final[RankedColumn[Summary]] = RankedColumn(
     "lost\ncpu h", attrgetter("lost_hours"), number, -1
 )
-"""What is shown beside use where attempts were preempted or lost."""
+"""Column beside use where attempts were preempted or lost."""
 _AGAINST_COLUMNS: Final[tuple[RankedColumn[Summary], ...]] = (
     RankedColumn("slowdown\nless by", attrgetter("slowdown_saved_share"), percent, 1),
     RankedColumn("longest wait,\ntimes", attrgetter("longest_wait_ratio"), number, -1),
     RankedColumn("jobs\ndelayed", attrgetter("held_up_share"), percent, -1),
     RankedColumn("longer\nby", attrgetter("held_up_mean_seconds"), duration, -1),
 )
-"""What is shown besides where there is more than one policy: gains, and who pays for them."""
+"""Further columns where there is more than one policy: gains, and who pays for them."""
 _DEADLINE_COLUMNS: Final[tuple[RankedColumn[Summary], ...]] = (
     RankedColumn("deadlines\nmissed", attrgetter("slo_miss_rate"), percent, -1),
     RankedColumn("goodput\ncpu h", attrgetter("goodput_hours"), number, 1),
@@ -56,7 +56,7 @@ _DEADLINE_COLUMNS: Final[tuple[RankedColumn[Summary], ...]] = (
     RankedColumn("best-effort\nlatency", attrgetter("best_effort_latency_seconds"), duration, -1),
     RankedColumn("stopped", attrgetter("preemptions"), number),
 )
-"""What is shown besides where jobs have deadlines."""
+"""Further columns where jobs have deadlines."""
 _RESERVATION_COLUMNS: Final[tuple[RankedColumn[Summary], ...]] = (
     RankedColumn("deadlines\nmet", attrgetter("slo_attainment"), percent, 1),
     RankedColumn("requests\naccepted", attrgetter("accepted_slo_jobs"), number),
@@ -64,7 +64,7 @@ _RESERVATION_COLUMNS: Final[tuple[RankedColumn[Summary], ...]] = (
     RankedColumn("of rejected\nones met", attrgetter("unreserved_slo_attainment"), percent, 1),
     RankedColumn("best-effort\ndone", attrgetter("best_effort_completed"), number, 1),
 )
-"""What is shown besides where jobs have asked for reservations."""
+"""Further columns where jobs have asked for reservations."""
 _PARTITION_COLUMNS: Final[tuple[RankedColumn[PartitionSummary], ...]] = (
     RankedColumn("processors", attrgetter("processors"), number),
     RankedColumn("jobs", attrgetter("jobs"), number),
@@ -73,7 +73,7 @@ _PARTITION_COLUMNS: Final[tuple[RankedColumn[PartitionSummary], ...]] = (
     RankedColumn("longest\nwait", attrgetter("max_wait_seconds"), duration),
     RankedColumn("used by\nits jobs", attrgetter("steady_utilization"), percent),
 )
-"""What is shown of each partition where the machine is divided."""
+"""Columns of each partition where the machine is divided."""
 _MOST_PARTITIONS: Final = 24
 
 

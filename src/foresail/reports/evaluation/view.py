@@ -134,8 +134,8 @@ COLUMNS: Final[tuple[RankedColumn[Scores], ...]] = (
     RankedColumn("80 %\nwidth", lambda each: each.width[80] if each.ranges else math.nan, number),
     RankedColumn("µs\na job", lambda scored: scored.median_seconds, microseconds),
 )
-"""What is shown first; the CSV has all. ``80 % holds``: share of the truths inside the 80 %
-interval; ``width``: its median width over the median prediction."""
+"""Columns that are shown first; the CSV has all. ``80 % holds``: share of the truths inside the 80
+% interval; ``width``: its median width over the median prediction."""
 
 
 def terminal_table(scored: Sequence[Scores]) -> Table:

@@ -33,7 +33,7 @@ _MOST_TICKS: Final = 400
 _MOST_BANDS: Final = 24
 _LEAST_TICK_HEIGHT: Final = 7.0
 _PAST_SHADE: Final = 0.4
-"""How dense an attempt is drawn that has ended, against one that surely runs."""
+"""Density with which an attempt is drawn that has ended, against one that surely runs."""
 
 WITH_DEADLINE: Final = "@policy1"
 WITHOUT: Final = "@policy0"

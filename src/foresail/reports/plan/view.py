@@ -162,7 +162,7 @@ def _runs(lanes: Integers) -> Runs:
 
 
 _PAST_SHARE: Final = 0.5
-"""How much of the past is shown, as a share of what is shown of the future."""
+"""Length of the past that is shown, as a share of what is shown of the future."""
 
 _MOST_PLANNED: Final = 1000
 """Planned jobs that are drawn; more of them would be more lines than a page should have."""
@@ -175,15 +175,16 @@ class Bar:
     job: Job
     """The job."""
     start_seconds: float
-    """When it started or is planned to."""
+    """Start, past or planned."""
     low_seconds: float
     likely_seconds: float
     high_seconds: float
-    """When it ends with a probability of 10, 50 and 90 % (all the same if it has ended)."""
+    """Times at which it ends with a probability of 10, 50 and 90 % (all the same if it has
+    ended)."""
     runs: Runs
     """Its lanes."""
     chance: float | None
-    """Of its deadline; None without one."""
+    """Probability of its deadline; None without one."""
 
     @property
     def at_risk(self) -> bool:

@@ -30,7 +30,7 @@ UNWAITED_COUNTS: Final = (
     "must fit, for any term on sale at the median discount of all types; “What was considered?” "
     "has what comes of no job waiting when it is counted like the advice."
 )
-"""What is said under a table that has both beside the advice."""
+"""Remarks under a table that has both beside the advice."""
 
 
 def money(amount: float, prices: PriceCatalogue) -> str:

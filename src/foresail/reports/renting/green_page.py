@@ -198,11 +198,11 @@ class GreenCircumstances:
     series: str
     """Names of their files."""
     runtimes: str
-    """What jobs are believed to run for: ``known``, ``requested`` or a predictor."""
+    """Runtimes that jobs are believed to have: ``known``, ``requested`` or a predictor."""
     repeat: str | None
-    """What of the series goes round, None if it does not."""
+    """Part of the series that goes round, None if it does not."""
     dated: bool
-    """Whether the log's date is known, so that hours are of the day in UTC."""
+    """True if the log's date is known, so that hours are of the day in UTC."""
 
     @property
     def are_known(self) -> bool:

@@ -26,7 +26,8 @@ from foresail.schedulers.kernels.plan_filling import grant, take_in_turn
 
 _ROUNDING = 1e-7
 _MOST_COLUMNS = 20_000
-"""Of a program that says which cells jobs take; one of more is not solved within a second."""
+"""Columns of a program that says which cells jobs take; one of more is not solved within a
+second."""
 
 
 def likely_placement(job: Job, space: Space, places: CellMap) -> Placement:
@@ -165,7 +166,7 @@ class Starting:
     """Starts and stops that a choice comes to now."""
 
     choice: PlanChoice
-    """Which job starts when."""
+    """Start of each job."""
     jobs: Sequence[int]
     found: Sequence[Placement | None]
     """Numbers of the jobs that are to start now, and where; None where there is no room yet."""

@@ -45,15 +45,16 @@ class CycleRecord(SolveRecord):
     """One decision of a scheduler that plans ahead."""
 
     now: float
-    """When it was made, in the time of the view."""
+    """Time of the decision, in the time of the view."""
     pending: int
     left_out: int
     running: int
-    """How many jobs waited, how many of these it did not look at, and how many ran."""
+    """Numbers of jobs that waited, of those among them that it did not look at, and of those that
+    ran."""
     options: int
     """Starts that were worth something."""
     cycle_seconds: float
-    """Of the whole decision, on the wall."""
+    """Duration of the whole decision, on the wall."""
 
 
 _HOPELESS: Final = "it can gain nothing any more, and hopeless_jobs=drop"

@@ -122,15 +122,15 @@ class Demands:
     victims: Sequence[RunningJob]
     """The jobs and the running jobs that it numbers."""
     spaces: Sequence[Space]
-    """Where each group runs."""
+    """Nodes where each group runs."""
     claims: Sequence[Sequence[ChainWorth]]
-    """What each pending job is worth to deadlines further on."""
+    """Worth of each pending job to deadlines further on."""
     rows: Sequence[str]
     """Name of every row: its set of places, as bits of cells, and its resource if not cpus."""
     resources: Sequence[int]
     """Numbers of the resources that have rows."""
     free_cells: Floats
-    """What is free of these in every cell; shape (resources, cells)."""
+    """Free amount of these in every cell; shape (resources, cells)."""
 
     @property
     def hopeless(self) -> list[int]:

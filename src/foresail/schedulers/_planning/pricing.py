@@ -110,16 +110,17 @@ class WholeJobs:
     """The jobs worth most, and what a plan of them is worth besides."""
 
     jobs: Booleans
-    """Which they are; shape (jobs,)."""
+    """True for these jobs; shape (jobs,)."""
     least: float
     most: float
-    """What their starts are worth that are worth half as much as any start, or more."""
+    """Least and most that their starts are worth, of those worth half as much as any start, or
+    more."""
     others: float
-    """What all the other jobs could be worth together, each with its best start."""
+    """Worth of all the other jobs together, each with its best start."""
     little: float
-    """What a plan could be worth besides such starts."""
+    """Worth of a plan besides such starts, at most."""
     costs: float
-    """What it costs to stop all running jobs that give anything back."""
+    """Cost of stopping all running jobs that give anything back."""
 
     def attainable(self, bound: float) -> float:
         """Return what no plan exceeds if none exceeds a bound."""
@@ -167,7 +168,7 @@ _ROUNDS: Final = 30
 _JOBS_A_ROUND: Final = 1000
 _OPTIONS_A_JOB: Final = 3
 _MANY_SETS: Final = 256
-"""Of more sets (jobs with as many mixes of resources), each has few groups."""
+"""Number of sets (jobs with as many mixes of resources) above which each has few groups."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,11 +176,11 @@ class Prices:
     """Prices of resources."""
 
     of_rows: Floats
-    """What a unit of each row is worth in every slot; shape (rows, slots)."""
+    """Worth of a unit of each row in every slot; shape (rows, slots)."""
     reduced: Floats
     """By how much every option is worth more than what it needs; shape (groups, slots)."""
     stopped: Floats
-    """How much of every running job the linear program stops, 0 to 1."""
+    """Share of every running job that the linear program stops, 0 to 1."""
     bound: float
     """No choice is worth more."""
 

@@ -46,13 +46,13 @@ class Problem:
     worth: Floats
     """Expected value of a start in a slot, 0 for none; shape (groups, slots)."""
     cover: Floats
-    """What a row gives of its resource for each cpu that a group of a set consumes, 0 if the row's
-    union does not contain the set; shape (sets, rows)."""
+    """Amount that a row gives of its resource for each cpu that a group of a set consumes, 0 if the
+    row's union does not contain the set; shape (sets, rows)."""
     capacity: Floats
-    """What running jobs are expected to leave; shape (rows, slots)."""
+    """Capacity that running jobs are expected to leave; shape (rows, slots)."""
     victim_cost: Floats
     victim_credit: Floats
-    """What stopping a running job costs, and what it gives back; shapes (victims,) and (victims,
+    """Cost of stopping a running job, and what that gives back; shapes (victims,) and (victims,
     rows, slots)."""
 
     @cached_property
@@ -245,9 +245,9 @@ def in_order_of_arrival(problem: Problem, choice: PlanChoice) -> PlanChoice:
 
 
 _PATIENCE: Final = 20.0
-"""How many times longer than counted work may take before the clock ends it."""
+"""Factor by which counted work may take longer before the clock ends it."""
 _LEAST_SECONDS: Final = 1.0
-"""What the clock allows in any case."""
+"""Time that the clock allows in any case."""
 _GROUP: Final = 2e-5
 _GROUP_SLOT: Final = 8e-7
 _LEAST_GROUPS: Final = 2500

@@ -52,11 +52,11 @@ _TRIES: Final = (1, 3)
 """Kinds of searches in turn: of how many options the one is taken for which least room is made."""
 _MOST_SEARCHES: Final = 24
 _MORE_IN_VAIN: Final = 6
-"""How many searches in a row may fail besides one of each kind, if all is at stake."""
+"""Number of searches in a row that may fail besides one of each kind, if all is at stake."""
 _CHANGES: Final = 2000
 _CHANGES_FOR_A_JOB: Final = 200
 _USUAL_CHANGES: Final = 8000
-"""How long a search is if little is at stake: so many changes, more for each job, at most these."""
+"""Length of a search if little is at stake: so many changes, more for each job, at most these."""
 _LONGER: Final = 3
 _MOST_CHANGES: Final = 16_000
 """By how many times that a search is longer if all is at stake, and how long it is at most."""
@@ -133,13 +133,13 @@ _FAR: Final = 0.5
 """From a gap beyond this, prices are always made anew."""
 _LEVELS: Final = (0.5, 0.999)
 _PROGRAMS: Final = (0.1, 0.3, 1.0)
-"""How large programs are, as shares of the largest."""
+"""Sizes of programs, as shares of the largest."""
 _OF_WHOLE_JOBS: Final = 0.5
 """Programs of the jobs worth most alone get so much of the work that is left."""
 _GREAT: Final = 10.0
 """They are asked where a job is worth so many times what the least is that counts."""
 _FORGOTTEN: Final = 0.95
-"""What is left from cycle to cycle of what programs have failed to find."""
+"""Share that is left from cycle to cycle of what programs have failed to find."""
 _WIDE: Final = 20.0
 """From a gap so many times what is good enough, programs may take all the work that is left; they
 may, too, if a whole job of those worth most may be missing.
@@ -153,12 +153,12 @@ class SolveRecord:
     value: float
     bound: float
     greedy_value: float
-    """What it is worth, what no choice exceeds, and what greedy's was worth."""
+    """Worth of the choice, what no choice exceeds, and what greedy's was worth."""
     columns: int = 0
     rows: int = 0
     """Size of the last program; 0 if none was needed."""
     solver_failure: str = ""
-    """What the solver said if it failed; empty if it did not. The plan is then made without it."""
+    """Message of the solver if it failed; empty if it did not. The plan is then made without it."""
 
     @property
     def gap(self) -> float:
@@ -173,12 +173,12 @@ class SolvedChoice(SolveRecord):
     choice: PlanChoice
     """Never worth less than greedy's."""
     prices: Floats | None = None
-    """What a cpu is worth in every row and slot; None if it was not asked."""
+    """Price of a cpu in every row and slot; None if it was not asked."""
     priced_gap: float = 0.0
-    """How far the plan was from the bound in the cycle in which the prices were new."""
+    """Distance of the plan from the bound in the cycle in which the prices were new."""
     in_vain: float = 0.0
-    """How much value programs have looked for without finding any, in this cycle and, ever less of
-    it, in those before."""
+    """Value that programs have looked for without finding any, in this cycle and, ever less of it,
+    in those before."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,10 +200,10 @@ class Effort:
     solver_name: str
     """A registered solver; one that cannot add columns is given a program without prices."""
     seconds: float
-    """How much work to spend."""
+    """Amount of work to spend."""
     relative_gap: float
     least_value: float
-    """When a choice is good enough, as a share of its value; of ``least_value`` where it is worth
+    """Share of its value within which a choice is good enough; of ``least_value`` where it is worth
     less, so that no work is spent on jobs that are worth next to nothing."""
     most_options: int = 3000
     """A program has no more options than these; of more, those of the jobs worth most."""

@@ -33,7 +33,7 @@ class Turn:
     """Progress of a round through the queue: by number of arrival."""
 
     last: int = -1
-    """Which job was looked at last."""
+    """Number of the job that was looked at last."""
     until: int = -1
     """The job that the round ends with; later ones wait for the next, lest it never end."""
 
@@ -189,7 +189,7 @@ class Carried:
     """A plan and prices, by what they are about instead of by number."""
 
     now: float
-    """When they were made."""
+    """Time at which they were made."""
     starts: Mapping[str, float]
     """Planned start (seconds) by job id."""
     stopped: frozenset[str]
@@ -197,11 +197,11 @@ class Carried:
     prices: Mapping[str, Floats]
     """Worth of a unit of every row in every slot, by the row's name."""
     gap: float
-    """How far a plan was from the bound when these prices were new."""
+    """Distance of a plan from the bound when these prices were new."""
     in_vain: float
-    """How much value programs have looked for lately without finding any."""
+    """Value that programs have looked for lately without finding any."""
     turn: Turn
-    """How far the round through a queue that is too long had come."""
+    """Progress of the round through a queue that is too long."""
 
     def plain(self) -> dict[str, Any]:
         """Plain values that ``carried_of`` makes the same of."""

@@ -41,8 +41,8 @@ class PlanAheadParameters:
     distribution: bool = True
     """Plan with the whole belief about a runtime; otherwise with its mean alone."""
     over_estimates: OverEstimates = "adaptive"
-    """What a job with a deadline is worth after it: nothing (``off``), less and less (``on``), or
-    less and less if the probability to run no longer than from submission to deadline is below 0.05
+    """Worth of a job with a deadline after it: nothing (``off``), less and less (``on``), or less
+    and less if the probability to run no longer than from submission to deadline is below 0.05
     (``adaptive``)."""
     preemption: bool = True
     """Jobs without a deadline (or past it) may be stopped for others."""
@@ -55,34 +55,34 @@ class PlanAheadParameters:
     """``globally``: all jobs at once. ``in_order``: one after the other by arrival, those with a
     deadline first, of these the ones whose reservation was rejected last."""
     reservations: Literal["off", "latest", "earliest"] = "off"
-    """Whether a job with a deadline asks for a reservation at its submission, and when it is
-    promised nodes: as late as its deadline allows, or as early as nodes can be promised."""
+    """Reservation that a job with a deadline asks for at its submission: none, as late as its
+    deadline allows, or as early as nodes can be promised."""
     slo_value: float = 1000.0
     best_effort_value: float = 1.0
-    """What a job with a deadline is worth until then, but for 25 if its request for a reservation
-    was rejected; one without a deadline at its submission."""
+    """Worth of a job with a deadline until then, but for 25 if its request for a reservation was
+    rejected; of one without a deadline at its submission."""
     best_effort_horizon_seconds: float = 18_000.0
-    """How long after its submission a job without a deadline is worth nothing."""
+    """Time after its submission from which a job without a deadline is worth nothing."""
     hopeless_jobs: HopelessJobs = "run_on_leftovers"
-    """What becomes of a job that can gain nothing any more, its deadline being out of reach or its
-    own value spent: it runs on nodes that no other job wants (``run_on_leftovers``), or it is
-    withdrawn and never starts (``drop``), as in the published systems."""
+    """Treatment of a job that can gain nothing any more, its deadline being out of reach or its own
+    value spent: it runs on nodes that no other job wants (``run_on_leftovers``), or it is withdrawn
+    and never starts (``drop``), as in the published systems."""
     cycle_seconds: float = 2.0
     solver_share: float = 0.25
-    """How often the scheduler is asked, and for what share of that it may plan: as much work as a
-    usual machine does in that time."""
+    """Time between two decisions, and the share of it in which the scheduler may plan: as much work
+    as a usual machine does in that time."""
     relative_gap: float = 0.02
-    """When a plan is good enough: by what share of its value the best one may be better."""
+    """Share of its value by which the best plan may be better than one that is good enough."""
     solver: str = "highs"
     """Name of the solver."""
     end_to_end: bool = False
     """A job that others wait for is also worth what these are worth, if it lets them be in time."""
     fair_share: float = 0.0
-    """How much less a user's jobs are worth the more of the cluster the user has had lately: their
-    worth is divided by one plus this times what the user has had, as a multiple of an equal share.
-    0: not at all."""
+    """Weight of fair shares: a user's jobs are worth less the more of the cluster the user has had
+    lately; their worth is divided by one plus this times what the user has had, as a multiple of an
+    equal share. 0: not at all."""
     share_half_life_seconds: float = 86_400.0
-    """How long ago what a user has had counts for half."""
+    """Age at which what a user has had counts for half."""
 
     def __post_init__(self) -> None:
         require(1 <= self.window_slots <= 1000, self, "window_slots", "from 1 to 1000")
@@ -172,20 +172,20 @@ _LATER: Final = 1e-6
 
 
 _LEFTOVER: Final = 0.001
-"""What a start is worth that gains nothing, as a share of a job without a deadline."""
+"""Worth of a start that gains nothing, as a share of a job without a deadline."""
 
 _UNRESERVED_VALUE: Final = 25.0
-"""What a job is worth until its deadline whose request for a reservation was rejected."""
+"""Worth of a job until its deadline whose request for a reservation was rejected."""
 
 _HOPELESS_BELOW: Final = 0.05
 """Chance of being in time below which a job counts as hopeless from the beginning."""
 
 _PREEMPTION_COST: Final = 10.0
-"""What stopping a job costs at least, in jobs without a deadline: what is gained by it has to be
-worth that much. If that is little, jobs are stopped for a thousandth of a chance."""
+"""Cost of stopping a job at least, in jobs without a deadline: what is gained by it has to be worth
+that much. If that is little, jobs are stopped for a thousandth of a chance."""
 
 _NEVER_SECONDS: Final = 1e18
-"""When the worth of a job ends whose options name no end."""
+"""End of the worth of a job whose options name no end."""
 
 _QUANTILES: Final = 50
 """Over how many equally likely runtimes a user's own value function is averaged."""

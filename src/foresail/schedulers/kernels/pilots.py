@@ -19,8 +19,8 @@ from foresail.model.distribution import Floats, Integers
 MEAN: Final = 0
 POSTERIOR: Final = 1
 LOG_POSTERIOR: Final = 2
-"""What stands for a task of the job: the mean of the pilots, or what is believed when history is
-joined with them: the mean if both are normal, the median if both are log-normal."""
+"""Estimates that stand for a task of the job: the mean of the pilots, or what is believed when
+history is joined with them: the mean if both are normal, the median if both are log-normal."""
 
 PERCENT: Final = 0
 STATISTIC: Final = 1
@@ -71,11 +71,11 @@ class Pilots(NamedTuple):
     """Rules and memory of sampling."""
 
     numbers: Floats
-    """As above; shape (PILOT_NUMBERS,)."""
+    """Numbers as above; shape (PILOT_NUMBERS,)."""
     scores: Floats
     """A row per ratio from 0; shape (RATIOS + 1, FIRST_OUTCOME + outcomes kept)."""
     proved: Floats
-    """What history turned out to be worth (``pilots.nothing_proved``)."""
+    """Worth of history as it turned out (``pilots.nothing_proved``)."""
 
 
 _TABLE = types.float64[:, ::1]

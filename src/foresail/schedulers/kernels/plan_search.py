@@ -33,7 +33,7 @@ _LAST_BEARABLE: Final = 1e-6
 
 _TAKES_OUT: Final = 0.45
 _LETS_RUN: Final = 0.1
-"""How often a change begins so; the others force a job in."""
+"""Share of changes that begin so; the others force a job in."""
 
 
 class Options(NamedTuple):
@@ -63,7 +63,7 @@ class _Chosen(NamedTuple):
 
 
 TRIED: Final = 2
-"""Where among its limits a search says how many changes it has tried."""
+"""Place among its limits where a search says how many changes it has tried."""
 GROUP: Final = 0
 SLOT: Final = 1
 _STOPPED: Final = 0

@@ -76,9 +76,9 @@ PASSED_OVER: Final = 6
 FRONT: Final = 7
 GAPS: Final = 8
 COUNTERS: Final = 9
-"""How many passages there are and how many of them are taken; how many wait and run here; how many
-have had their turn; how many have entered, where rows are numbered so; of how many places in front
-none can start until a job leaves or ends; where in ``queue`` the first one is that waits, and how
+"""Counts of passages and of those taken; of jobs that wait and run here; of those that have had
+their turn; of those that have entered, where rows are numbered so; of places in front of which none
+can start until a job leaves or ends; the place in ``queue`` of the first one that waits, and how
 many places between it and the last one are gaps."""
 
 _FEWEST_GAPS: Final = 32

@@ -24,8 +24,8 @@ from foresail.schedulers.kernels import task_queues
 ARRIVAL_ORDER: Final = 0
 PREDICTION: Final = 1
 SAMPLING: Final = 2
-"""What a job's queue follows from: nothing (all begin in the first), the predictor's belief about
-its tasks, or its pilots."""
+"""Source of a job's queue: nothing (all begin in the first), the predictor's belief about its
+tasks, or its pilots."""
 
 SOURCE: Final = 0
 THIN_BELOW: Final = 1

@@ -69,12 +69,12 @@ class TaskQueues(NamedTuple):
     rules: Floats
     """Shape (RULE_NUMBERS,)."""
     costs: Floats
-    """What a slot costs each queue, the inverse of its weight; shape (queues,)."""
+    """Cost of a slot for each queue, the inverse of its weight; shape (queues,)."""
     used: Integers
-    """How many slots are charged to each queue; shape (queues,)."""
+    """Slots charged to each queue; shape (queues,)."""
     waiting: Integers
-    """How many jobs each heap has: one per queue, one of sampled jobs with tasks beyond the pilots,
-    one of jobs that are going to have had too much service; shape (queues + 2,)."""
+    """Jobs in each heap: one per queue, one of sampled jobs with tasks beyond the pilots, one of
+    jobs that are going to have had too much service; shape (queues + 2,)."""
     heaps: Integers
     """Shape (queues + 2, jobs)."""
     jobs: Floats

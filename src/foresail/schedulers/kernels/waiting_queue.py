@@ -103,12 +103,12 @@ GAPS: Final = 11
 LEAVES_GAPS: Final = 12
 FRONT: Final = 13
 COUNTERS: Final = 14
-"""How many wait, hold cpus, and have ever come; how many places in front are of those that go
-first because they are due; the rows of ``dues`` that are still to come; how many kinds are to be
-looked at again; how many that hold cpus are expected to have ended; 1 if room may have come since
-the last pass; how many reservations that made, where it is taken back; how many have ever been due;
-how many places are gaps; 1 where there may be some, in the only order; how many in front are, at
-least. Further counters are the engine's."""
+"""Counts of jobs that wait, hold cpus, and have ever come; of places in front that are of those
+that go first because they are due; the rows of ``dues`` that are still to come; how many kinds are
+to be looked at again; how many that hold cpus are expected to have ended; 1 if room may have come
+since the last pass; how many reservations that made, where it is taken back; how many have ever
+been due; how many places are gaps; 1 where there may be some, in the only order; how many in front
+are, at least. Further counters are the engine's."""
 
 DUE_COLUMNS: Final = 2
 """A row of the dues, in order of time: QUEUE_KEY is when (seconds), QUEUE the slot."""
@@ -168,7 +168,7 @@ WAITING_QUEUE = types.NamedTuple(
     (_T, _M, _M, _T, _T, _M, types.int64[:, ::1], _I, types.float64[::1], _I), WaitingQueue
 )
 QUEUE_STEP = types.void(WAITING_QUEUE)
-"""What only some policies need of a queue, compiled when one of these is used."""
+"""Steps of a queue that only some policies need, compiled when one of these is used."""
 
 _call_queue_step = step_caller(QUEUE_STEP)
 
@@ -677,9 +677,9 @@ BEHIND: Final = 4
 GOES_FIRST: Final = 5
 AMONG_FIRST: Final = 6
 LACKS: Final = 7
-"""Why a job waits, as far as that may differ from pass to pass. The last two are of jobs that are
-due by what EASY would have done: GOES_FIRST has a reservation. MUTE: others report the job.
-LACKS (put there by others): enough cpus are free, too little memory or too few gpus."""
+"""Reasons for which a job waits, as far as they may differ from pass to pass. The last two are of
+jobs that are due by what EASY would have done: GOES_FIRST has a reservation. MUTE: others report
+the job. LACKS (put there by others): enough cpus are free, too little memory or too few gpus."""
 
 
 class Reported(NamedTuple):
@@ -700,7 +700,7 @@ class Reported(NamedTuple):
 queue_at: Final = arrays_at(WAITING_QUEUE)
 reported_at: Final = arrays_at(types.NamedTuple((_M, _M, _I, _I, _I, types.float64[::1]), Reported))
 BESIDE_QUEUE: Final = len(WaitingQueue._fields) * PLACE
-"""Where the numbers of what is ``Reported`` begin."""
+"""Begin of the numbers of what is ``Reported``."""
 
 
 @merged_part

@@ -35,7 +35,7 @@ class QueueParameters:
     """Queues with exponential thresholds."""
 
     queues: int = 10
-    """How many."""
+    """Number of queues."""
     first_threshold_seconds: float = 1000.0
     growth: float = 10.0
     """Seconds of tasks from which on a job is not in the first queue; how many times more each

@@ -25,22 +25,22 @@ class SLearnParameters(scheduler.QueueParameters):
     """Parameters of ``slearn``."""
 
     source: Literal["pilots", "surer", "proved"] = "pilots"
-    """What a job is estimated from: its ``pilots``, or whichever is expected to err less
-    (``surer``), the predictor's belief about its tasks or their mean (from
-    history if its variance is below that of tasks over the number of pilots), or history as far as
-    it has proved itself (``proved``): a job that would be in the same queue whatever is likely is
-    not sampled, and tasks of others wait in the queue for the most that is likely as soon as the
-    pilots have started, not only when they have ended. Likely is what is within a standard
-    deviation of what history believes, in logarithms, by how far off such beliefs have been."""
+    """Source of a job's estimate: its ``pilots``, or whichever is expected to err less (``surer``),
+    the predictor's belief about its tasks or their mean (from history if its variance is below that
+    of tasks over the number of pilots), or history as far as it has proved itself (``proved``): a
+    job that would be in the same queue whatever is likely is not sampled, and tasks of others wait
+    in the queue for the most that is likely as soon as the pilots have started, not only when they
+    have ended. Likely is what is within a standard deviation of what history believes, in
+    logarithms, by how far off such beliefs have been."""
     pilot_percent: float | None = None
     """Percent of a job's tasks that are pilots; learned from the jobs that have ended if not
     given. Parts of a pilot do not count; one task at least is a pilot."""
     statistic: Literal["mean", "posterior", "log_posterior"] = "mean"
-    """What stands for all tasks: the ``mean`` of the pilots, or what follows when the predictor's
-    belief is joined with them: the mean if all is normal (``posterior``), the median if it is
-    log-normal (``log_posterior``)."""
+    """Statistic that stands for all tasks: the ``mean`` of the pilots, or what follows when the
+    predictor's belief is joined with them: the mean if all is normal (``posterior``), the median if
+    it is log-normal (``log_posterior``)."""
     later_stages: Literal["sampled", "history"] = "sampled"
-    """What the stages after the first are taken to last: each task as long as those of the first
+    """Runtimes assumed of the stages after the first: each task as long as those of the first
     (``sampled``), or as the predictor says, corrected by how wrong it was of the first
     (``history``; so too with the posteriors, and where history may do without pilots)."""
     thin_below: int = 3
@@ -51,10 +51,10 @@ class SLearnParameters(scheduler.QueueParameters):
     the odds that its other tasks are in time, on the slots that the queue shares out to it, are
     below 0.05, it goes to the queue for its size; one without an estimate once it is late."""
     trials: int = 100
-    """Of the learned ratio: jobs that each of the first ratios is tried with, and outcomes of a
-    ratio that count."""
+    """Trials of the learned ratio: jobs that each of the first ratios is tried with, and outcomes
+    of a ratio that count."""
     seed: int = 0
-    """Of the draw of pilots."""
+    """Seed of the draw of pilots."""
 
     def __post_init__(self) -> None:
         scheduler.QueueParameters.__post_init__(self)

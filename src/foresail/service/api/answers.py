@@ -13,7 +13,7 @@ from foresail.model.words import CLUSTER_JOB_ID
 JobState = Literal[
     "held", "pending", "running", "completed", "failed", "limit", "cancelled", "withdrawn"
 ]
-"""Where a job is in its life."""
+"""Stage of a job in its life."""
 
 
 _HELD = "Share of the last starts forecast so far ahead within their range, where these are few."

@@ -107,10 +107,10 @@ class ServiceParts:
 
     configuration: ServiceConfiguration
     folder: StateFolder
-    """As it was begun."""
+    """Folder of the service as it was begun."""
     store: SqlStore
     tokens: Tokens
-    """What is durable."""
+    """Tokens, which are durable."""
     served: ServedAccounts
     limits: LimitsCache
     directories: KnownDirectories
@@ -123,22 +123,22 @@ class ServiceParts:
     metrics: ServiceMetrics
     counts: JobCounts
     overview: Overview
-    """What is counted."""
+    """Counts of jobs and their overview."""
     capabilities: Capabilities
-    """What the cluster can do."""
+    """Capabilities of the cluster."""
     policy: Callable[[], str]
     """Short form of what decides now."""
     reload: Callable[[str | None], str]
     """Goes over to another policy, or to that of the configuration file read anew for None. Raises
     ``ForesailError`` where that cannot be used."""
     condition: Callable[[], Condition]
-    """How it is now."""
+    """Present condition."""
     now: Callable[[], float]
     """The time, by the clock of all times of jobs."""
 
 
 _MOST_KNOWN: Final = 10_000
-"""Of how many tokens and addresses it is known how often they ask."""
+"""Number of tokens and addresses of which it is known how often they ask."""
 
 _FREE_REFUSALS: Final = 5
 _REFUSALS_PER_SECOND: Final = 0.2
@@ -164,7 +164,7 @@ class Caller:
     """Caller, by a token or as an account of this machine, and from where."""
 
     user: str
-    """Whose jobs those are that this submits."""
+    """User whose jobs those are that this submits."""
     role: Role
     token: AccessToken | None
     address: str
@@ -328,7 +328,7 @@ Admin = Annotated[Caller, Depends(_of_roles(Role.ADMIN))]
 
 
 _PATIENCE_SECONDS: Final = 0.5
-"""How long the first forecasts of a queue are waited for."""
+"""Time that the first forecasts of a queue are waited for."""
 
 
 async def jobs_next_first(

@@ -324,7 +324,7 @@ _MOST_WAITING: Final = 1_000
 """With more that wait, forecasts are those drawn last, and what would help is not tried."""
 
 _RISK: Final = 0.05
-"""How probably a job may need longer than the time that is suggested."""
+"""Probability with which a job may need longer than the time that is suggested."""
 
 _WORTH_SECONDS: Final = 30.0
 _WORTH_SHARE: Final = 0.1
@@ -339,7 +339,7 @@ class _Standing:
     reason: Reason | None
     startable: frozenset[str]
     has_order: bool
-    """Whether the policy has an order of its own."""
+    """True if the policy has an order of its own."""
 
 
 @router.get("/jobs/{job_id}/wait")

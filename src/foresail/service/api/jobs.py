@@ -49,11 +49,12 @@ _STATES_FOR: Final = {
     Command.RELEASE: ("held",),
 }
 _CLUSTER_SECONDS: Final = 5.0
-"""Whether a job can ever run is decided by the nodes that there were not longer ago."""
+"""Age up to which former nodes decide whether a job can ever run."""
 
 _PATIENCE_SECONDS: Final = 1.0
 _LIST_PATIENCE_SECONDS: Final = 0.02
-"""How long forecasts are waited for that are just being made, of one job and of a page of them."""
+"""Times that forecasts are waited for that are just being made, of one job and of a page of
+them."""
 
 _FEW: Final = 64
 """Reasons of more jobs are put into words beside other calls, not before them."""

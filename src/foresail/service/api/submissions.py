@@ -26,10 +26,10 @@ from foresail.service.mail import checked_mail
 from foresail.service.store.protocol import Request, Submit
 
 MOST_JOBS: Final = 10_000
-"""How many jobs one call may submit, members of arrays counted."""
+"""Number of jobs that one call may submit, members of arrays counted."""
 
 MOST_KEPT_BYTES: Final = 64_000_000
-"""How much may be kept of them, a line for each with its script and all that it waits for."""
+"""Size up to which they are kept, a line for each with its script and all that it waits for."""
 
 MOST_WAITS: Final = 1_000_000
 """Limit of the dependencies kept of them, as many as an array of a thousand has on another: log and
@@ -48,7 +48,7 @@ Duration: TypeAlias = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 LogPath = Annotated[str, Field(pattern=r"^[^\x00]+$", max_length=4_000)]
 
 _INDEX_VARIABLES: Final = ("FORESAIL_ARRAY_INDEX", "SLURM_ARRAY_TASK_ID")
-"""Of the environment of an array's members: which one it is."""
+"""Variables of the environment of an array's members that hold the member's index."""
 _OF_ARRAYS: Final = {
     *_INDEX_VARIABLES,
     *(f"SLURM_ARRAY_{name}" for name in ("JOB_ID", "TASK_COUNT", "TASK_MIN", "TASK_MAX")),

@@ -45,7 +45,7 @@ from foresail.model.words import duration
 from foresail.service.store.protocol import ROOM, StoreUnavailable
 
 LITTLE_BYTES: Final = 32_000_000
-"""Where a disk has less than this, what can wait is refused."""
+"""Free space of a disk below which requests that can wait are refused."""
 
 _KEPT_BYTES: Final = 8_000_000
 
@@ -60,7 +60,7 @@ class DiskRoom:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.is_kept = False
-        """Whether the pages are full."""
+        """True if the pages are full."""
 
     def keep(self, engine: Engine) -> None:
         """Fill the pages, unless they are full or the disk is."""
@@ -105,7 +105,7 @@ _LOCK: Final = 0x466F7265
 _ONE_MOMENT: Final = "REPEATABLE READ"
 
 _PATIENCE_SECONDS: Final = 5
-"""How long a PostgreSQL server may take to answer at all."""
+"""Time that a PostgreSQL server may take to answer at all."""
 
 
 class Database:

@@ -75,9 +75,9 @@ REQUESTS: Final = Table(
     Column("body", Text),
     Index("requests_by_key", "user", "client_key"),
 )
-"""What was asked for, in order: ``kind`` is ``submit``, ``submit held`` or a command;
-``subject`` the job or the node, and ``body`` the job of a submission, or when a node that is
-drained should be used again."""
+"""Requests, in order: ``kind`` is ``submit``, ``submit held`` or a command; ``subject`` the job or
+the node, and ``body`` the job of a submission, or when a node that is drained should be used
+again."""
 
 RECORDS: Final = Table(
     "records",
@@ -142,8 +142,8 @@ SAMPLES: Final = Table(
     *_floats("end_seconds average_cpus memory_bytes"),
     Index("samples_by_time", "end_seconds"),
 )
-"""What jobs used, measured from time to time: between two looks (Unix seconds) the cpus in the
-mean, and the memory at the second."""
+"""Use of jobs, measured from time to time: between two looks (Unix seconds) the cpus in the mean,
+and the memory at the second."""
 
 JOBS: Final = Table(
     "jobs",
@@ -186,7 +186,7 @@ AUDIT: Final = Table(
     *_texts("user address action request_id"),
     *_columns(Text, "subject"),
 )
-"""What was done to tokens and to the policy, and who was refused."""
+"""Changes of tokens and of the policy, and who was refused."""
 
 
 LATEST: Final = "0008"
@@ -346,7 +346,7 @@ class CommandRequest:
     command: Command
     subject: str
     until_seconds: float | None = None
-    """When a node that is drained should be used again (Unix seconds)."""
+    """Time from which a node that is drained should be used again (Unix seconds)."""
 
 
 Request: TypeAlias = Submit | CommandRequest
@@ -359,11 +359,11 @@ class NumberedRequest:
     number: int
     """Its place in the order of all requests, from 1."""
     unix_seconds: float
-    """When it was accepted."""
+    """Time at which it was accepted."""
     user: str
-    """Who asked."""
+    """User who asked."""
     request: Request
-    """What was asked for."""
+    """Request as it was made."""
 
 
 Row: TypeAlias = Mapping[str, Any]
@@ -386,7 +386,7 @@ class KeyedCall:
     """Request of one call, all of it or nothing."""
 
     user: str
-    """Who asks."""
+    """User who asks."""
     requests: tuple[Request, ...]
     """In order; the ids of jobs among them are given already."""
     client_key: str | None = None
@@ -417,7 +417,7 @@ class WholeStep:
     taken: int
     """Number of the last request that has been handed to the controller."""
     jobs: Mapping[str, Row] = field(default_factory=dict)
-    """What has changed of jobs, by id: values by column."""
+    """Changes of jobs, by id: values by column."""
     about: Sequence[str | None] = ()
     """The job that each record is about, as ``record.records.about`` has it; () says nothing."""
     new: Sequence[Row] = ()
@@ -450,7 +450,7 @@ class UsedInBin:
     jobs: int
     cpus: float
     cpus_times_seconds: float
-    """Of each, its cpus by how long after the beginning of the bins that was."""
+    """Sum of each job's cpus by the seconds from the beginning of the bins to its start or end."""
     waited_seconds: float
 
 
@@ -510,10 +510,10 @@ class Judged:
     """Counts of things that were stated with a range of 80 %, and of their outcomes."""
 
     told: int = 0
-    """How many have come about, or should have."""
+    """Number of them that have come about, or should have."""
     within: int = 0
     below: int = 0
-    """How many of these were in their range, and how many came before it began."""
+    """Number of these that were in their range, and number that came before it began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -523,7 +523,7 @@ class AboutJob:
     lines: Sequence[tuple[int, str]]
     """Numbers and lines, in order."""
     tells_of_others: bool
-    """Whether all are there from the job's first to its last."""
+    """True if all are there from the job's first to its last."""
 
 
 _NEARBY: Final = 2_000

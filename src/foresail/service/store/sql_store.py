@@ -72,7 +72,7 @@ _ONE_GROUP: Final[ColumnElement[int]] = literal(0)
 _OF_FORECAST: Final = FORECASTS.c.job_id == JOBS.c.job_id
 _WAITING: Final = ("pending", "held")
 _MOVE_ON: Final = update(PROGRESS).values(taken=bindparam("taken"))
-"""What most calls read and write, made once."""
+"""Statement that most calls read and write by, made once."""
 
 
 class SqlStore:

@@ -96,7 +96,7 @@ EXPIRATIONS: Final = 1
 SUBMISSIONS: Final = 2
 PASSING: Final = 3
 PAST: Final = 4
-"""What is looked at within an instant, in the order of ``ends_first``."""
+"""Steps within an instant, in the order of ``ends_first``."""
 
 FREE: Final = 0
 PREDICT: Final = 1
@@ -121,7 +121,7 @@ again (0 if none does); when that is, if nothing happens until then (seconds; in
 from there on the parameters of the correction."""
 
 FEW: Final = 8
-"""As many waiting jobs are put into their new places one by one; more are in one go."""
+"""Number of waiting jobs that are put into their new places one by one; more are in one go."""
 
 _FEWEST_GAPS: Final = 32
 _PLACES_PER_GAP: Final = 32
@@ -169,8 +169,8 @@ REPLAY = types.NamedTuple(
     Replay,
 )
 REPLAY_STEP = types.void(types.float64[::1])
-"""What only some policies need of the loop, compiled when one of these is replayed; it is handed
-the ``places``, for the tables themselves are hundreds of words."""
+"""Steps of the loop that only some policies need, compiled when one of these is replayed; they are
+handed the ``places``, for the tables themselves are hundreds of words."""
 
 _call_replay_step = step_caller(REPLAY_STEP)
 replay_at: Final = arrays_at(REPLAY)

@@ -67,7 +67,7 @@ class TaskReplay(NamedTuple):
     submit: Floats
     """Seconds, not descending; shape (jobs,)."""
     first_stage: Integers
-    """Where each job's stages begin; shape (jobs + 1,)."""
+    """Number of each job's first stage; shape (jobs + 1,)."""
     stages: Integers
     """Shape (stages + 1, STAGE_COLUMNS)."""
     after: Integers
@@ -84,7 +84,7 @@ class TaskReplay(NamedTuple):
     told: Floats
     """Seconds of ended pilots, from each job's first task on; shape (tasks,)."""
     end: Floats
-    """Of each job, seconds; nan before; shape (jobs,)."""
+    """End of each job, seconds; nan before; shape (jobs,)."""
     ends: Floats
     """The heap of ends; shape (slots, HEAP_COLUMNS)."""
     counters: Integers
@@ -92,7 +92,7 @@ class TaskReplay(NamedTuple):
     steps: Floats
     """Shape (STEPS,)."""
     predictor: PredictorInputs
-    """What its steps read and write, a slot per stage."""
+    """Numbers that its steps read and write, a slot per stage."""
 
 
 _F = types.float64[::1]

@@ -33,8 +33,8 @@ _RESULTS: Final = {
     **dict.fromkeys(("STOPPED", "SIGNALING", "STAGE_OUT", "SPECIAL_EXIT"), None),
     **dict.fromkeys(("REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD"), None),
 }
-"""What an attempt has come to by its state; None while it has not ended. Of a job that was resized
-each size is a row, of which all but the last are *RESIZING*."""
+"""Results of an attempt by its state; None while it has not ended. Of a job that was resized each
+size is a row, of which all but the last are *RESIZING*."""
 
 _TIMES: Final = ("Submit", "Eligible", "Start", "End")
 _LISTS: Final = ("AllocTRES", "ReqTRES")

@@ -36,8 +36,8 @@ FIXED: Final = 0
 RENTED: Final = 1
 EXPIRED: Final = 2
 TRIED: Final = 3
-"""Where a job ran: a fixed machine; a rented one, chosen on arrival; a rented one after it had
-waited as long as it might; a rented one on which it was only tried, and ended."""
+"""Place where a job ran: a fixed machine; a rented one, chosen on arrival; a rented one after it
+had waited as long as it might; a rented one on which it was only tried, and ended."""
 AFTER_TRIAL: Final = 4
 """Added to the first three where speculation failed before."""
 QUEUED: Final = 8

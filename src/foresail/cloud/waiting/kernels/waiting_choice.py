@@ -116,10 +116,10 @@ class DelayCosts(NamedTuple):
     rent: float
     """Price of the rented machine it would get."""
     own: float
-    """What its share of a fixed machine costs in addition to what is paid anyway: 0 for machines
-    that are owned."""
+    """Cost of its share of a fixed machine in addition to what is paid anyway: 0 for machines that
+    are owned."""
     delay: float
-    """What an hour's delay of the job is worth."""
+    """Worth of an hour's delay of the job."""
 
 
 @part

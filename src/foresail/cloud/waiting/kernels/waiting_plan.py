@@ -27,7 +27,7 @@ class MachinePlan(NamedTuple):
     """One number: when the last job starts or leaves."""
     machines: Machines
     machine: Integers
-    """What is free then, and where each job runs."""
+    """Machines and what is free on them then, and where each job runs."""
     ends: Floats
     span: Integers
     """Times at which jobs end and those jobs, by time and then by number: the rows from ``span[0]``

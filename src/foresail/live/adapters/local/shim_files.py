@@ -214,10 +214,10 @@ def remove_cgroup(cgroup: str) -> None:
 
 
 Request: TypeAlias = dict[str, Any]
-"""What the adapter asks of a shim, as ``Attempt.spawn`` puts it."""
+"""Request of the adapter to a shim, as ``Attempt.spawn`` puts it."""
 
 _SOFT_LIMITS = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 1024))
-"""As a login has them; up to the hard ones a command may raise them itself."""
+"""Soft limits of a login; up to the hard ones a command may raise them itself."""
 
 
 @contextmanager
@@ -286,7 +286,7 @@ class JobLog:
         self._tail = b""
         self._left_out = 0
         self.cut_because: str | None = None
-        """Why some of it is left out, if it is."""
+        """Reason for which some of it is left out, if it is."""
         self.pipe, self.inlet = os.pipe()
         if account is not None:  # whoever writes to /dev/stdout opens it again
             os.fchown(self.inlet, account["uid"], account["gid"])

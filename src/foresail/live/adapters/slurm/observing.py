@@ -60,21 +60,21 @@ class SeenJob:
     attempts: int = 0
     runs: bool = False
     start_seconds: float | None = None
-    """When that began; None if it is to be reported (again)."""
+    """Start of that attempt; None if it is to be reported (again)."""
     aside: str = ""
-    """Why it is left to the cluster; empty if it is not."""
+    """Reason for which it is left to the cluster; empty if it is not."""
     restarts: int = 0
-    """How often it had been requeued when the last began, or was to."""
+    """Number of times it had been requeued when the last began, or was to."""
     ours: bool = False
     """True if the last was instructed."""
     chosen: Placement | None = None
-    """Where that was to run."""
+    """Placement that was chosen for that."""
     released_seconds: float | None = None
-    """When that was let go; None once it has begun."""
+    """Time at which that was released; None once it has begun."""
     refusals: int = 0
     """Number of those in a row that were let go and did not begin."""
     reason: str = ""
-    """Why the last is taken back, though it was let go."""
+    """Reason for which the last is taken back, though it was let go."""
     is_stopped: bool = False
     """True if the last is to stop, by an instruction."""
 

@@ -67,7 +67,7 @@ class SlurmState:
     waiting: Mapping[str, Sequence[PendingJob]]
     """Jobs that wait, in the order in which Slurm tries them."""
     aside: Mapping[str, str]
-    """Why nothing is foretold of some that wait, by id."""
+    """Reasons for which nothing is forecast of some that wait, by id."""
     estimates: Mapping[str, float | None]
     """Starts of all that wait as Slurm expects them (Unix seconds), by id."""
     reasons: Mapping[str, str]
