@@ -19,7 +19,7 @@ from foresail.checks.clusters import (
     check_adapter,
     check_cluster,
     hears_what_is_wished,
-    tells_what_was_submitted_to_it,
+    reports_what_was_submitted_to_it,
 )
 from foresail.checks.rules import NonconformityError, breaches, rule_sentence
 from foresail.live import adapters
@@ -259,10 +259,10 @@ def faulty(adapter):
             return [replace(each, ours=True) for each in super().begin(now)]
 
     return {
-        "tells_what_began_by_itself": HidesBeginnings,
-        "tells_what_began_by_itself ": ClaimsBeginnings,
-        "tells_what_it_did_not_start": HidesRefusals,
-        "tells_what_it_did_not_start ": LosesWhatItRefuses,
+        "reports_what_began_by_itself": HidesBeginnings,
+        "reports_what_began_by_itself ": ClaimsBeginnings,
+        "reports_what_it_did_not_start": HidesRefusals,
+        "reports_what_it_did_not_start ": LosesWhatItRefuses,
         "starts_once": StartsAgain,
         "reports_every_end_once": ReportsTwice,
         "stops_what_it_is_to_stop": Deaf,
@@ -272,10 +272,10 @@ def faulty(adapter):
         "loses_nothing": Forgetful,
         "loses_nothing ": Restarting,
         "refuses_what_it_cannot": Bold,
-        "tells_what_its_nodes_do": TellsNothing,
-        "tells_what_its_nodes_do ": TellsTwice,
-        "tells_what_its_nodes_do  ": ShowsTheOldCluster,
-        "tells_what_its_nodes_do   ": Undeclared,
+        "reports_what_its_nodes_do": TellsNothing,
+        "reports_what_its_nodes_do ": TellsTwice,
+        "reports_what_its_nodes_do  ": ShowsTheOldCluster,
+        "reports_what_its_nodes_do   ": Undeclared,
         "loses_what_nodes_take_along": ForgetsWhatRan,
         "loses_what_nodes_take_along ": LosesTooLate,
     }
@@ -319,7 +319,7 @@ def faulty_queues(adapter):
             holds = [replace(each, held=True) for each in known]
             return super().resume(running, holds, now)
 
-    submits, wished = tells_what_was_submitted_to_it, hears_what_is_wished
+    submits, wished = reports_what_was_submitted_to_it, hears_what_is_wished
     yield from ((each, submits) for each in (SubmitsAgain, HidesWhoLeft, HidesWhoCame))
     yield WithoutItsName, submits
     yield KeepsHolds, wished

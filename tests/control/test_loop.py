@@ -381,7 +381,7 @@ def test_a_held_job_waits_behind_those_that_came_later_until_it_is_released():
     assert texts(loop.step(1, [Held(1, "2"), Held(1, "1"), Held(1, "4")])) == []
     assert loop.reasons()["2"].code is ReasonCode.HELD
     assert texts(loop.step(5, [ended(5, "1")])) == ["start 3", "wake 3 at 15"]
-    assert not loop.running["3"].overtook
+    assert not loop.running["3"].backfilled
     assert texts(loop.step(9, [ended(9, "3", start=5)])) == []
     assert texts(loop.step(12, [Released(12, "2"), Released(12, "1")])) == [
         "start 2",

@@ -128,7 +128,7 @@ def test_a_job_waits_for_its_begin_whatever_is_wished_of_it():
     assert said(loop.step(2, [Released(2, "1")])) == []
     assert said(loop.step(19.9, [Tick(19.9)])) == []
     assert said(loop.step(20, [Tick(20)])) == ["start 1"]
-    assert not loop.running["1"].overtook
+    assert not loop.running["1"].backfilled
 
 
 def test_simulated_jobs_begin_at_their_time():
@@ -156,7 +156,7 @@ def test_of_an_array_so_many_run_at_once_in_order():
     members = [job(f"7_{at}", array="7", most_at_once=2) for at in range(5)]
     assert said(loop.step(0, [*members, job("8")])) == ["start 7_0", "start 7_1", "start 8"]
     assert loop.reasons()["7_2"].sentence == "of its array at most 2 may run at once"
-    assert not loop.running["8"].overtook
+    assert not loop.running["8"].backfilled
     assert said(loop.step(1, [Held(1, "7_2")])) == []
     assert said(loop.step(2, [end(2, "7_0")])) == ["start 7_3"]
     assert said(loop.step(3, [Released(3, "7_2")])) == []

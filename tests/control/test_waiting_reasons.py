@@ -147,7 +147,7 @@ def test_released_behind_another_it_waits_for_that_one_and_then_starts(loop):
     assert wait(loop, Released(2.0, "last"), now=61.0) == ("dependency", "waits for job a to end")
     assert not loop.state.held
     loop.step(62.0, arrive(job("later")))
-    assert loop.state.running["later"].overtook
+    assert loop.state.running["later"].backfilled
 
 
 def test_what_is_held_behind_another_is_overtaken_by_nobody(loop):
@@ -155,7 +155,7 @@ def test_what_is_held_behind_another_is_overtaken_by_nobody(loop):
     loop.step(0.0, arrive(job("a"), job("last", after=("a",))))
     loop.step(1.0, [Held(1.0, "last", "bob")])
     loop.step(2.0, arrive(job("later")))
-    assert not loop.state.running["later"].overtook
+    assert not loop.state.running["later"].backfilled
 
 
 def test_every_code_has_its_sentence_and_its_name():

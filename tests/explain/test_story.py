@@ -11,7 +11,7 @@ import pytest
 from foresail.checks.rules import tiny_workload
 from foresail.control.loop import Controller
 from foresail.explain.story import story
-from foresail.explain.story_threads import PlanTeller
+from foresail.explain.story_threads import PlanThread
 from foresail.explain.story_words import elapsed
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Decision, Placement, Reason, ReasonCode, Start
@@ -98,8 +98,7 @@ def test_the_story_of_a_preempted_job():
     log = logged([(0, 4, 100, 150), (30, 4, 10, 20)], PreemptsOnce("1"), Requested())
     assert told(log, "1")[3:] == [
         "30 s: Preempted, to make room.",
-        "30 s: Stopped after running for 30 s: that work is lost, and it goes back to its place in "
-        "the queue.",
+        "30 s: Stopped after running for 30 s: that work is lost, and it is requeued in its place.",
         "30 s: Started again (attempt 2) after 0 s of waiting: 4 tasks on all.",
         "2 min 10 s: Ended (completed) after running for 100 s.",
     ]
@@ -269,9 +268,9 @@ class Patient(Scheduler):
 
 def test_moves_of_the_plan_are_told_with_what_happened_meanwhile():
     """Moves that matter, against what was told before; a plan that slides is not news."""
-    teller = PlanTeller("1")
+    teller = PlanThread("1")
     assert teller.sentence(decided(0.0, {"1": 300.0})) is None
-    assert teller.is_told
+    assert teller.is_shown
     assert teller.sentence(decided(10.0, slides=True)) is None
     teller.happened(NodeDown(20.0, "n1"))
     teller.happened(Ended(20.0, Outcome("7", 0.0, 20.0)))
@@ -289,7 +288,7 @@ def test_moves_of_the_plan_are_told_with_what_happened_meanwhile():
     )
     assert teller.sentence(decided(50.0, dropped=("1",))) is None
     teller.forget()
-    assert not teller.is_told
+    assert not teller.is_shown
 
 
 def decided(time, plan=None, *, dropped=(), slides=False):

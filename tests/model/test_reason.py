@@ -45,7 +45,7 @@ def test_one_of_something_is_said_as_one():
         "needs 1 cpu and 0 are free",
         "needs 4 cpus and 1 is free",
         "not chosen by the scheduler; 1 job is ahead of it",
-        "2 jobs are ahead of it and none may be overtaken",
+        "2 jobs are ahead of it and no job is backfilled",
     ]
 
 

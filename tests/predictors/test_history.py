@@ -24,7 +24,7 @@ from foresail.kernels.columns import (
     SUMMARY_COLUMNS,
     USER,
 )
-from foresail.kernels.steps import TellsExpert
+from foresail.kernels.steps import ReportsExpert
 from foresail.model.cluster import Resources
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.event import Outcome
@@ -205,7 +205,7 @@ def test_a_belief_ends_at_the_limit():
 def test_says_which_expert_it_followed():
     """For the share of wins in an evaluation."""
     predictor = History(HistoryParameters())
-    assert isinstance(predictor, TellsExpert)
+    assert isinstance(predictor, ReportsExpert)
     assert len(predictor.expert_names) == 9 * 4
     assert predictor.expert_names[-1] == "all recent"
 

@@ -100,7 +100,7 @@ def by_index(store, row):
     found = store.records_about(row)
     records = [parse_record(line, "log", number) for number, line in found.lines]
     assert all(before < after for (before, _), (after, _) in pairwise(found.lines))
-    return records, found.tells_of_others
+    return records, found.is_complete
 
 
 @pytest.mark.parametrize("second", SECONDS)

@@ -110,7 +110,7 @@ def _hours_in(unix_seconds: pl.Series, zone: str) -> Integers | None:
 OUTCOMES: Final = ("successful", "failed", "aborted", "timed out")
 UNSUCCESSFUL: Final = ("failed", "aborted")
 
-NOT_TOLD: Final = "The log does not distinguish unsuccessful jobs from successful ones."
+NOT_STATED: Final = "The log does not distinguish unsuccessful jobs from successful ones."
 
 DEFINITION: Final = (
     "Unsuccessful: failed or cancelled. Timed out: failed or cancelled after at least the "
@@ -140,8 +140,8 @@ def outcomes(workload: Workload) -> pl.Series | None:
         .then(pl.lit("aborted"))
     )
     found = workload.jobs.select(outcome.alias("outcome")).to_series()
-    told = found.drop_nulls().unique().to_list()
-    return found if set(told) - {"successful"} else None
+    names = found.drop_nulls().unique().to_list()
+    return found if set(names) - {"successful"} else None
 
 
 def runtimes(workload: Workload) -> Floats:

@@ -187,7 +187,7 @@ def knows_its_history_in_order(make: Make) -> None:
         demand(times == sorted(times), "it is not")
 
 
-def tells_what_its_nodes_do(make: Make) -> None:
+def reports_what_its_nodes_do(make: Make) -> None:
     """Require that each node that comes, changes or goes is reported once and shown by ``cluster``.
 
     Where they do not, ``cluster`` stays as it is.
@@ -203,12 +203,13 @@ def tells_what_its_nodes_do(make: Make) -> None:
             for change in _comings_and_goings(before, driver.now):
                 living.happen(change)
                 driver.wait_for_nodes(change)
-        told = before
+        replayed = before
         for change in driver.node_changes:
-            told = changed(told, change)
+            replayed = changed(replayed, change)
         after = driver.adapter.cluster
         demand(
-            not [*changes_between(told, after, 0.0)], "its cluster is not what was reported of it"
+            not [*changes_between(replayed, after, 0.0)],
+            "its cluster is not what was reported of it",
         )
 
 
@@ -239,7 +240,7 @@ def loses_what_nodes_take_along(make: Make) -> None:
         demand(begun == 2 and len(driver.outcomes) == 1, f"the job began {begun} times")
 
 
-def tells_what_it_did_not_start(make: Make) -> None:
+def reports_what_it_did_not_start(make: Make) -> None:
     """Require that a start that is not carried out is reported, and the next one is carried out."""
     trial = make()
     with _Driver(trial) as driver:
@@ -262,7 +263,7 @@ def tells_what_it_did_not_start(make: Make) -> None:
     demand(begun == 1, f"the job began {begun} times")
 
 
-def tells_what_began_by_itself(make: Make) -> None:
+def reports_what_began_by_itself(make: Make) -> None:
     """Require that what begins by no start of ours is reported as such, before its end, once."""
     trial = make()
     with _Driver(trial) as driver:
@@ -280,7 +281,7 @@ def tells_what_began_by_itself(make: Make) -> None:
     demand(times == 1, f"the job began {times} times")
 
 
-def tells_what_was_submitted_to_it(make: Make) -> None:
+def reports_what_was_submitted_to_it(make: Make) -> None:
     """Require that a job of its own is reported once, under its name, and what becomes of it.
 
     So it is where one driver comes after another and is said what that knew.
@@ -366,11 +367,11 @@ RULES: Final[tuple[Rule, ...]] = (
     repeats_nothing_of_another,
     refuses_what_it_cannot,
     knows_its_history_in_order,
-    tells_what_its_nodes_do,
+    reports_what_its_nodes_do,
     loses_what_nodes_take_along,
-    tells_what_it_did_not_start,
-    tells_what_began_by_itself,
-    tells_what_was_submitted_to_it,
+    reports_what_it_did_not_start,
+    reports_what_began_by_itself,
+    reports_what_was_submitted_to_it,
     hears_what_is_wished,
 )
 

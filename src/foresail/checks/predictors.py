@@ -287,14 +287,14 @@ def _trained(make: Make) -> Predictor:
     """A fresh predictor after the history, in the order in which a run would report it."""
     predictor = _revealed(make())
     history = _history()
-    told = [
+    events = [
         (time, what, number)
         for number, (job, outcome) in enumerate(history)
         for what, time in enumerate(
             (job.submit_seconds, outcome.start_seconds, outcome.end_seconds)
         )
     ]
-    for time, what, number in sorted(told):
+    for time, what, number in sorted(events):
         job, outcome = history[number]
         if what == 0:
             predictor.predict(job, time)

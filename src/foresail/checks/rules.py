@@ -16,6 +16,7 @@ from foresail.model.job import Job
 from foresail.model.protocols import Predictor
 from foresail.model.registry import Entry
 from foresail.model.view import ClusterView, PendingJob, RunningJob
+from foresail.model.words import count
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 Make = Callable[[], Any]
@@ -52,7 +53,7 @@ class NonconformityError(AssertionError):
         self.plugin = plugin
         self.breaches = breaches
         lines = [f"  {breach.rule}: {breach.seen}" for breach in breaches]
-        super().__init__("\n".join([f"{plugin} breaks {len(breaches)} rules", *lines]))
+        super().__init__("\n".join([f"{plugin} breaks {count(len(breaches), 'rule')}", *lines]))
 
 
 def bound(rule: Callable[..., None], *arguments: Any) -> Rule:

@@ -68,8 +68,8 @@ def job_too_wide(make: Make) -> None:
     decision = make().decide(view)
     demand("wide" not in {start.job_id for start in decision.starts}, "starts it")
     demand("wide" in decision.reasons, "gives it no reason")
-    told = {*(start.job_id for start in decision.starts), *decision.reasons}
-    demand("1" in told, "neither starts the job behind it nor gives it a reason")
+    mentioned = {*(start.job_id for start in decision.starts), *decision.reasons}
+    demand("1" in mentioned, "neither starts the job behind it nor gives it a reason")
 
 
 def fits_the_cluster(make: Make) -> None:

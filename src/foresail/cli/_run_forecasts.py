@@ -34,12 +34,12 @@ def forecast_of_run(
     from foresail.explain.run_forecast import SCENARIOS, forecast_in_run
 
     controller, forecaster, scenario, now, zero = _standing(run, job_id, at, policy)
-    told: dict[str, Any] = {"job_id": job_id, "made_seconds": now - zero}
+    answer: dict[str, Any] = {"job_id": job_id, "made_seconds": now - zero}
     running = controller.running.get(job_id)
     if running is not None:
         ahead = forecast_running([running], now, forecaster.draw)[job_id]
-        told |= {"end": _quantiles(ahead.end, zero), "overruns": ahead.overruns}
-        return {**told, "misses": ahead.misses}
+        answer |= {"end": _quantiles(ahead.end, zero), "overruns": ahead.overruns}
+        return {**answer, "misses": ahead.misses}
     scenarios = SCENARIOS if futures is None else futures
     with doing(f"simulating {scenarios} futures") as entered:
         found = forecast_in_run(
@@ -51,8 +51,8 @@ def forecast_of_run(
             scenarios=scenarios,
             watch=entered.watch,
         )
-    told |= {"start": _quantiles(found.start, zero), "end": _quantiles(found.end, zero)}
-    return {**told, "never": found.never, "misses": found.misses}
+    answer |= {"start": _quantiles(found.start, zero), "end": _quantiles(found.end, zero)}
+    return {**answer, "never": found.never, "misses": found.misses}
 
 
 def _standing(
@@ -79,8 +79,8 @@ def _standing(
 
 def _quantiles(times: Range, zero: float) -> dict[str, float | None]:
     """Seconds since then, as JSON has them: infinite ones are unknown."""
-    told = {"p10": times.low, "p50": times.median, "p90": times.high}
-    return {name: None if math.isinf(time) else time - zero for name, time in told.items()}
+    answer = {"p10": times.low, "p50": times.median, "p90": times.high}
+    return {name: None if math.isinf(time) else time - zero for name, time in answer.items()}
 
 
 class ChangedJob(NamedTuple):

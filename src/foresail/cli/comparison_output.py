@@ -76,8 +76,8 @@ def show(
             each.as_json() | {"partitions": [part.as_json() for part in parts]}
             for each, parts in zip(every, by_partition, strict=True)
         ]
-        told = {"policies": policies, "partitions": said or None} | provenance.as_json()
-        print_json(told if recorded is None else {**told, "recorded": recorded})
+        document = {"policies": policies, "partitions": said or None} | provenance.as_json()
+        print_json(document if recorded is None else {**document, "recorded": recorded})
     elif options.output_format is TableFormat.CSV:
         typer.echo(as_csv(every), nl=False)
     else:

@@ -51,33 +51,33 @@ def explain(
     is_job = _JOB_ID.fullmatch(str(run)) or CLUSTER_JOB_ID.fullmatch(str(run))
     if job_id is None and is_job and not run.exists():
         refuse(options, _NOT_OF_STORIES, str(run))
-        _tell_of_service(str(run))
+        _print_story_of_service(str(run))
         return
     log = moments.log_of(run)
     if job_id is not None:
         refuse(options, _NOT_OF_STORIES, job_id)
-        _tell(log, job_id)
+        _print_story(log, job_id)
         return
     if png and output is None:
         raise InputError("only with --output", field="--png")
     _show(log, run, at, output, png)
 
 
-def _tell(log: Path, job_id: str) -> None:
+def _print_story(log: Path, job_id: str) -> None:
     from foresail.explain.story import story
     from foresail.record.log_text import read_log
 
     with doing(f"reading {log.name}"):
-        told = story(read_log(log), job_id)
-    if not told.lines:
+        found = story(read_log(log), job_id)
+    if not found.lines:
         raise InputError("the log does not know this job", source=log, value=job_id)
-    typer.echo(told.heading)
-    width = max(len(line.when) for line in told.lines)
-    for line in told.lines:
+    typer.echo(found.heading)
+    width = max(len(line.when) for line in found.lines)
+    for line in found.lines:
         typer.echo(f"{line.when:>{width}}  {line.sentence}")
 
 
-def _tell_of_service(job_id: str) -> None:
+def _print_story_of_service(job_id: str) -> None:
     """Say why a job waits, if it does, and its story with the service's clock."""
     from foresail.client.service_client import ServiceRefusal
 

@@ -83,8 +83,8 @@ def forecast(
             if not as_json:
                 typer.echo(f"At {_by_day(now)} of the run, as are times with days.")
             return
-        told = forecast_of_run(Path(job_id), job_of_run, at, policy, futures)
-        _say({"then": told}, told["made_seconds"], _of_run, as_json=as_json)
+        document = forecast_of_run(Path(job_id), job_of_run, at, policy, futures)
+        _say({"then": document}, document["made_seconds"], _of_run, as_json=as_json)
         return
     from foresail.cli._service import connected, moment_of
 

@@ -75,7 +75,7 @@ def evaluate(
 
     parts = _parts(predictors or STANDARD, quantity)
     folders = _folders(logs, output)
-    told: list[Any] = []
+    facts: list[Any] = []
     for log, folder in zip(logs, folders, strict=True):
         workload = load(log, log_options, filters or FILTERS)
         evaluations = []
@@ -95,7 +95,7 @@ def evaluate(
             console().print(terminal_table([scores(each) for each in evaluations]))
             typer.echo()
         else:
-            told += _as_json(evaluations)
+            facts += _as_json(evaluations)
         if folder is not None:
             from foresail.reports.evaluation.page import write_report
 
@@ -103,7 +103,7 @@ def evaluate(
                 write_report(workload, evaluations, folder, command=made_by())
             typer.echo(f"report: {folder / 'report.html'}", err=True)
     if output_format is Format.JSON:
-        print_json({"predictors": told})
+        print_json({"predictors": facts})
 
 
 def _parts(predictors: Sequence[str], quantity: str) -> list[PlugIn]:
@@ -219,19 +219,19 @@ def show(
 
     predictor = part_of("predictor", read_header(state).predictor).build()
     with doing(f"reading {state.name}"):
-        told = facts_of_state(state, predictor)
+        facts = facts_of_state(state, predictor)
     if output_format is Format.JSON:
-        print_json(told)
+        print_json(facts)
         return
-    _print_facts(told)
+    _print_facts(facts)
 
 
-def _print_facts(told: dict[str, Any]) -> None:
-    values = told.pop("feature_values", {})
-    best = told.pop("best_experts", {})
+def _print_facts(facts: dict[str, Any]) -> None:
+    values = facts.pop("feature_values", {})
+    best = facts.pop("best_experts", {})
     plain = [
         [name.replace("_", " "), number(value) if isinstance(value, int) else value]
-        for name, value in told.items()
+        for name, value in facts.items()
     ]
     print_table(["", ""], plain)
     if values:

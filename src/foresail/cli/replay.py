@@ -66,8 +66,8 @@ def _differences(run: Path, log: Path) -> Iterator[Difference]:
 
 
 def _words(instructions: tuple[Instruction, ...], now: float) -> str:
-    told = [_of_one(each, now) for each in instructions[:_MOST_SHOWN]]
-    return ", ".join(told) + (", ..." if len(instructions) > _MOST_SHOWN else "") or "nothing"
+    words = [_of_one(each, now) for each in instructions[:_MOST_SHOWN]]
+    return ", ".join(words) + (", ..." if len(instructions) > _MOST_SHOWN else "") or "nothing"
 
 
 def _of_one(instruction: Instruction, now: float) -> str:

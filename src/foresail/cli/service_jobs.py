@@ -63,22 +63,22 @@ def submit(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
     with service.connected() as client:
         _require_one_node(client, asked)
         if asked.call.get("test_only"):
-            _tell_start(client, asked.jobs)
+            _report_start(client, asked.jobs)
             return
         submitted = client.submit(asked.jobs, client_key=asked.call.get("key"))
         ids = list(dict.fromkeys(job["job_id"].partition("_")[0] for job in submitted))
         is_quiet = asked.call.get("quiet")
         for job_id in () if is_quiet else ids:
             typer.echo(job_id)
-        told = set[tuple[str, ...]]()
+        noted = set[tuple[str, ...]]()
         for job in submitted:
             understood = (
                 *(() if is_quiet else (service.asked_for(job),)),
                 *job.get("warnings", ()),
             )
-            for said in () if understood in told else understood:
+            for said in () if understood in noted else understood:
                 typer.echo(f"foresail: job {job['job_id']}: {said}", err=True)
-            told.add(understood)
+            noted.add(understood)
         if asked.call.get("wait"):
             wait_for(client, ids)
 
@@ -93,7 +93,7 @@ def _require_one_node(client: ServiceClient, asked: AskedJobs) -> None:
         )
 
 
-def _tell_start(client: ServiceClient, jobs: Sequence[Any]) -> None:
+def _report_start(client: ServiceClient, jobs: Sequence[Any]) -> None:
     now = time.time()
     for job in jobs:
         forecast = client.what_if({"job": dict(job)})["then"]
@@ -149,7 +149,7 @@ def jobs(
     """List jobs: what runs, then what starts next; or, of any state or by id, newest first.
 
     Options:
-        state --states --state -t: In these states: R,PD or running. [not done with]
+        state --states --state -t: In these states: R,PD or running. [not finished]
         user --user -u: Of this user.
         me: One's own.
         name --name -n: Of this name.
@@ -318,11 +318,11 @@ def logs(jobs: service.JobIds, follow: bool = False) -> None:
         for job_id in meant:
             if len(meant) > 1:
                 typer.echo(f"==> {job_id} <==")
-            if not _is_told(client, job_id, follow=follow):
+            if not _is_reported(client, job_id, follow=follow):
                 typer.echo(f"foresail: job {job_id} has written nothing", err=True)
 
 
-def _is_told(client: ServiceClient, job_id: str, *, follow: bool) -> bool:
+def _is_reported(client: ServiceClient, job_id: str, *, follow: bool) -> bool:
     """Print what a job has written so far, or until it has ended; whether there was anything.
 
     Of what it writes to files of its user that cannot be read here it is said where they are.

@@ -205,8 +205,8 @@ def _foreseen(found: WaitingForecast | None, now: float) -> dict[str, Any]:
         return {"start": None, "within_hour": None}
     points = (found.start.low, found.start.median, found.start.high)
     moments = [None if math.isinf(each) else each for each in points]
-    told = dict(zip(words.LEVELS, moments, strict=True))
-    return {"start": told, "within_hour": words.chance_by(told, found.never, now, now + 3_600.0)}
+    start = dict(zip(words.LEVELS, moments, strict=True))
+    return {"start": start, "within_hour": words.chance_by(start, found.never, now, now + 3_600.0)}
 
 
 def _cells(answer: Mapping[str, Any], now: float) -> tuple[str, ...]:

@@ -350,8 +350,8 @@ def fetch(
     log = known.find(name)
     address = from_address or known.archive.address + log.path
     with doing(f"downloading {log.file_name}", said=in_bytes) as entered:
-        tell = entered.progressed
-        fetched = fetch(log, output, address, progress=tell, accept_other_digest=unverified)
+        on_progress = entered.progressed
+        fetched = fetch(log, output, address, progress=on_progress, accept_other_digest=unverified)
     state = "downloaded" if fetched.downloaded else "was there"
     if fetched.verified:
         digest = "its text has the catalogue's SHA-256"

@@ -490,7 +490,7 @@ def _what_runs(words: Sequence[str]) -> tuple[dict[str, Any], Asked]:
     """The fields that say what is run, and what a script asks for."""
     first, *more = words or ["-"]
     if first == "--":
-        return _command(more, is_told=True), {}
+        return _command(more, is_sure=True), {}
     path = Path(first)
     if first == "-":
         if sys.stdin.isatty():
@@ -502,7 +502,7 @@ def _what_runs(words: Sequence[str]) -> tuple[dict[str, Any], Asked]:
         text, source = text_of(path), first
         name = re.sub(r"[^A-Za-z0-9_.+-]|^[^A-Za-z0-9_]", "_", path.name)[:_LONGEST_NAME]
     else:
-        return _command(words, is_told=False), {}
+        return _command(words, is_sure=False), {}
     return {"name": name, "script": text, "arguments": more}, asked_by_script(text, source)
 
 
@@ -512,8 +512,8 @@ def _is_program(path: Path) -> bool:
         return b"\0" in file.read(1024)
 
 
-def _command(words: Sequence[str], *, is_told: bool) -> dict[str, Any]:
-    """A program and its arguments; ``is_told``, behind ``--``, that they are that.
+def _command(words: Sequence[str], *, is_sure: bool) -> dict[str, Any]:
+    """A program and its arguments; ``is_sure``, behind ``--``, that they are that.
 
     Raises ``InputError`` if it would only be known when it runs that there is no such program.
     """
@@ -521,7 +521,7 @@ def _command(words: Sequence[str], *, is_told: bool) -> dict[str, Any]:
         raise InputError("no command", expected="foresail submit -- COMMAND...")
     name = words[0]
     if "/" not in name and shutil.which(name) is None:
-        expected = None if is_told else "a script or a program here; behind -- it is not looked for"
+        expected = None if is_sure else "a script or a program here; behind -- it is not looked for"
         if Path(name).is_file():
             expected = f"./{name}"
         elif not name or _SHELL_SIGNS.search(name):

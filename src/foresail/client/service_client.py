@@ -273,7 +273,7 @@ class ServiceClient:
                 stream.close()
 
     def wait(self, job_ids: Iterable[str]) -> list[Answer]:
-        """Wait until jobs are done with; returns them as they stand then, in this order.
+        """Wait until jobs finish; returns them as they stand then, in this order.
 
         An array's id stands for its members.
         """

@@ -57,8 +57,7 @@ _Problem: TypeAlias = tuple[RefusalCode, str]
 """Reason for which a part of a decision is refused."""
 
 _PartsLeft: TypeAlias = dict[tuple[str, str], TaskNumbers]
-"""Tasks of stages that start in parts that may still start, behind the other starts of a
-decision."""
+"""Tasks that may still start of stages that start in parts, behind a decision's other starts."""
 
 
 def check_decision(
@@ -227,7 +226,7 @@ class Assignment:
         decision: Decision,
         view: ClusterView,
         startable: Mapping[str, PendingJob],
-        overtakes: bool,
+        backfills: bool,
     ) -> Decision:
         """Give nodes to all that starts; what fits on none waits, and has a reason.
 
@@ -249,7 +248,7 @@ class Assignment:
             job, placement = pending.job, start.placement
             if not placement.tasks_by_node:
                 kept: Container[str] = () if head is None else head.kept_from(pending, view.now)
-                found = room.on_nodes_of(job, records, kept) if overtakes or head is None else None
+                found = room.on_nodes_of(job, records, kept) if backfills or head is None else None
                 if found is None:
                     if head is None:
                         head = _head(job, view, room, records)

@@ -63,8 +63,8 @@ class Controller:
     ``conditions`` may want otherwise. No scheduler sees a job before it may start. A job that the
     empty cluster has no room for waits for ever, with a reason. An attempt that was preempted or
     lost is observed by the predictor as such: its runtime is only a lower bound, which must not be
-    learned as a completed one; the job keeps its prediction and goes back to its place in the
-    queue. A job whose stages and tasks start apart lives in parts, under a scheduler that starts
+    learned as a completed one; the job keeps its prediction and is requeued in its place.
+    A job whose stages and tasks start apart lives in parts, under a scheduler that starts
     these (``starts_tasks``); it is observed once, when its last part has ended, and ends with it.
     If one fails, the job has failed, and what runs of it is stopped. Where nodes come and go, a job
     may be too wide for what is left, and no longer so once others have come.
@@ -439,7 +439,7 @@ class Controller:
         if self._log is not None:
             self._log.predicted(pending)
         if pending.reservation is not None:
-            self._tell_reservation(job.job_id, pending.reservation)
+            self._log_reservation(job.job_id, pending.reservation)
         if withdrawn:
             self._withdraw(withdrawn)
 
@@ -475,7 +475,7 @@ class Controller:
             self.reservations[pending.job.job_id] = answer
         return replaced(pending, reservation=answer)
 
-    def _tell_reservation(self, job_id: str, answer: Reservation | Rejection) -> None:
+    def _log_reservation(self, job_id: str, answer: Reservation | Rejection) -> None:
         """Record the answer to a job's request, and be there when what is promised begins."""
         if isinstance(answer, Reservation):
             self._instruct(decisions.TickAt(job_id, answer.start_seconds))
@@ -664,7 +664,7 @@ class Controller:
                 head=None if self._head is None else self._head.job_id,
                 head_delayed=head_delayed,
             )
-            self._tell_solution(self._log)
+            self._log_solution(self._log)
             self._log.refused(verdict.refusals)
         if verdict is not check.NOTHING_DECIDED:
             self._carry_out(verdict)
@@ -704,13 +704,13 @@ class Controller:
         if not isinstance(decision, decisions.Decision):
             raise check.no_decision(self.scheduler, decision, self.now)
         if self.names_nodes and decision.starts and not self.scheduler.starts_tasks:
-            overtakes = self.scheduler.backfills is not False
-            decision = self._assigned(decision, view, state.startable, overtakes)
+            backfills = self.scheduler.backfills is not False
+            decision = self._assigned(decision, view, state.startable, backfills)
         if departures is None:
             return decision
         return departures.allowed(decision, kept_back, state, self.now)
 
-    def _tell_solution(self, log: StepLog) -> None:
+    def _log_solution(self, log: StepLog) -> None:
         """Record how well the scheduler says that it solved the pass, and what it keeps of it."""
         last, kept = self.scheduler.last, self.scheduler.memory()
         if last is not None:

@@ -132,8 +132,8 @@ class Policy:
         """Return the policy with the length of a cycle set in the parts that ask for it."""
         return replace(
             self,
-            scheduler=_told(self.scheduler, cycle_seconds),
-            correction=_told(self.correction, cycle_seconds),
+            scheduler=_with_cycle(self.scheduler, cycle_seconds),
+            correction=_with_cycle(self.correction, cycle_seconds),
         )
 
     def build(self) -> tuple[Scheduler, Predictor, Correction]:
@@ -141,7 +141,7 @@ class Policy:
         return self.scheduler.build(), self.predictor.build(), self.correction.build()
 
 
-def _told(part: PlugIn, cycle_seconds: float) -> PlugIn:
+def _with_cycle(part: PlugIn, cycle_seconds: float) -> PlugIn:
     if "cycle_seconds" not in {each.name for each in fields(part.parameters)}:
         return part
     return PlugIn(part.entry, replace(part.parameters, cycle_seconds=cycle_seconds))

@@ -26,7 +26,7 @@ from foresail.record.state import State
 
 @quickly_made
 @dataclass(frozen=True, slots=True)
-class ToTell:
+class ReasonChanges:
     """Reasons to be logged."""
 
     columns: Sequence[decisions.AlikeReasons]
@@ -39,7 +39,7 @@ class ToTell:
     """Jobs that the log has to record if they wait, whatever it knows."""
 
 
-class ReasonsToTell:
+class ReasonTracker:
     """Collects, between two records of the log, what may have changed.
 
     Reasons that a scheduler gives in columns are not taken apart: a pass may give those of some
@@ -54,8 +54,8 @@ class ReasonsToTell:
         self._seen: list[Listed[PendingJob] | None] = [None for _ in self._rosters]
         self._mark: object = None
         self._passes: list[Sequence[decisions.AlikeReasons]] | None = None
-        self._tells_of: Callable[[str], bool] | None = None
-        self._told_in_columns = False
+        self._reports_on: Callable[[str], bool] | None = None
+        self._logged_in_columns = False
 
     def any_may_differ(self) -> None:
         """Something has changed that affects all jobs that may start."""
@@ -69,37 +69,37 @@ class ReasonsToTell:
             changed_since = None  # no scheduler says that no node is in use
         changed: Sequence[decisions.AlikeReasons] | None = None
         if changed_since is None:
-            self._mark = self._tells_of = None
+            self._mark = self._reports_on = None
         else:
             self._mark, changed = changed_since(self._mark)
-            self._tells_of = reasons.tells_of  # type: ignore[attr-defined] # it has both
+            self._reports_on = reasons.reports_on  # type: ignore[attr-defined] # it has both
         if changed is None:
             self._passes = None
         elif self._passes is not None:
             self._passes.append(changed)
 
-    def changes(self) -> ToTell:
+    def changes(self) -> ReasonChanges:
         """Return the reasons to be logged since this was last asked."""
         passes, self._passes = self._passes, []
-        tells_of, self._tells_of = self._tells_of, None
+        reports_on, self._reports_on = self._reports_on, None
         moved = self._moved()
         none: set[str] = set()
         if moved is None or passes is None:
             if moved is not None:  # of no others has a scheduler anything to say
                 moved.update(self._startable)
-            anew = {*self._startable} if self._told_in_columns else none
-            self._told_in_columns = False
-            return ToTell((), moved, none, anew)
-        if not passes or tells_of is None:
-            return ToTell((), moved, none, none)
-        self._told_in_columns = True
-        told, anew = passes[-1], none
+            anew = {*self._startable} if self._logged_in_columns else none
+            self._logged_in_columns = False
+            return ReasonChanges((), moved, none, anew)
+        if not passes or reports_on is None:
+            return ReasonChanges((), moved, none, none)
+        self._logged_in_columns = True
+        latest, anew = passes[-1], none
         for changed in passes[:-1]:  # the last pass reports, of which the first ones know nothing
             anew = anew.union(*(reasons.job_ids for reasons in changed))
         if anew:
-            anew = anew.difference(*(reasons.job_ids for reasons in told))
-        in_columns = {job_id for job_id in moved if tells_of(job_id)}
-        return ToTell(told, moved - in_columns, in_columns, anew)
+            anew = anew.difference(*(reasons.job_ids for reasons in latest))
+        in_columns = {job_id for job_id in moved if reports_on(job_id)}
+        return ReasonChanges(latest, moved - in_columns, in_columns, anew)
 
     def _moved(self) -> set[str] | None:
         """Return which jobs came, went or changed; None: not all is remembered."""
@@ -135,7 +135,7 @@ class StepLog:
     def _follow(self, state: State, reasons: WaitingReasons) -> None:
         self._state = state
         self._reasons = reasons
-        self._to_tell = ReasonsToTell(state)
+        self._tracker = ReasonTracker(state)
 
     def take_over(self, run: RunFold, reasons: WaitingReasons) -> None:
         """Go on where the log of a run ends; all reasons are news then."""
@@ -147,12 +147,12 @@ class StepLog:
 
     def drained(self) -> None:
         """Nothing new is started from the next step on."""
-        self._to_tell.any_may_differ()
+        self._tracker.any_may_differ()
         self._log.append(records.Drained(self._step))
 
     def reopened(self) -> None:
         """Jobs are started again from the next step on."""
-        self._to_tell.any_may_differ()
+        self._tracker.any_may_differ()
         self._log.append(records.Reopened(self._step))
 
     def forgotten(self, job_ids: tuple[str, ...]) -> None:
@@ -168,7 +168,7 @@ class StepLog:
         for event in events:
             self._log.append(records.EventTaken(self._step, now, event))
             if isinstance(event, ClusterUnavailable | ClusterAvailable):
-                self._to_tell.any_may_differ()
+                self._tracker.any_may_differ()
 
     def refreshed(self, pending: PendingJob, belief: Distribution) -> None:
         """Log another belief about a job that waits, if it has other numbers."""
@@ -221,7 +221,7 @@ class StepLog:
         head_delayed: bool,
     ) -> None:
         """Log the result of a pass: so many ran, and that much was free."""
-        self._to_tell.take(decision.reasons)
+        self._tracker.take(decision.reasons)
         change = self._changes.of_plan(decision.plan, self._now)
         self._log.append(
             records.Decided(
@@ -278,8 +278,8 @@ class StepLog:
         must not start. Whoever reads the log has starts from the plan, and what a job lacks from
         the state (``explain.run_snapshot``), as the controller's answers have it.
         """
-        to_tell = self._to_tell.changes()
-        for reasons in (*to_tell.columns, *decisions.alike(self._changed_reasons(to_tell))):
+        to_log = self._tracker.changes()
+        for reasons in (*to_log.columns, *decisions.alike(self._changed_reasons(to_log))):
             for some in _in_pieces(reasons):
                 self._log.append(records.ReasonsChanged(self._step, self._now, some))
         for instruction in instructions:
@@ -287,16 +287,16 @@ class StepLog:
         self._log.commit()
         self._step += 1
 
-    def _changed_reasons(self, to_tell: ToTell) -> Mapping[str, decisions.Reason]:
+    def _changed_reasons(self, to_log: ReasonChanges) -> Mapping[str, decisions.Reason]:
         """Return reasons that columns lack: of jobs that came or changed, or were planned anew."""
-        job_ids, in_columns, anew = to_tell.job_ids, to_tell.in_columns, to_tell.anew
+        job_ids, in_columns, anew = to_log.job_ids, to_log.in_columns, to_log.anew
         if job_ids is None:
             return self._changes.of_reasons(self._reasons.of_all(), anew)
         planned = self._changes.moved
         if not (planned or job_ids or in_columns or anew):
             return {}
-        if planned and to_tell.columns:
-            promises = (reasons.job_ids for reasons in to_tell.columns if "start" in reasons.by_job)
+        if planned and to_log.columns:
+            promises = (reasons.job_ids for reasons in to_log.columns if "start" in reasons.by_job)
             planned = planned.difference(*promises)
         compared = job_ids | planned | anew if planned or anew else job_ids
         reasons = self._reasons.reasons(self._pending(compared))

@@ -46,14 +46,14 @@ class WaitingReasons:
         """Return the reason of each pending job, by id in order of arrival."""
         shortages = Shortages(self._state)
         return {
-            pending.job.job_id: self._told(pending, shortages) or _not_chosen(ahead)
+            pending.job.job_id: self._found(pending, shortages) or _not_chosen(ahead)
             for ahead, pending in enumerate(self._state.pending())
         }
 
     def reasons(self, pending: Iterable[PendingJob]) -> dict[str, Reason]:
         """Return the reasons of some pending jobs, by id; for few of many."""
         shortages = Shortages(self._state)
-        reasons = {each.job.job_id: self._told(each, shortages) for each in pending}
+        reasons = {each.job.job_id: self._found(each, shortages) for each in pending}
         if None in reasons.values():
             rosters = [each.in_order() for each in self._state.pending_rosters]
             for each in pending:
@@ -64,7 +64,7 @@ class WaitingReasons:
                     reasons[each.job.job_id] = _not_chosen(ahead)
         return {job_id: reason for job_id, reason in reasons.items() if reason is not None}
 
-    def _told(self, pending: PendingJob, shortages: Shortages) -> Reason | None:
+    def _found(self, pending: PendingJob, shortages: Shortages) -> Reason | None:
         """Return why a job waits; None if the scheduler says nothing of it."""
         state, job_id = self._state, pending.job.job_id
         if job_id in state.held:

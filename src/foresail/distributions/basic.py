@@ -24,8 +24,7 @@ SHARE_WEIGHTS: Final = 0.5 * _NODE_WEIGHTS
 NORMAL_PIECE: Final = 0.25
 """Width of a piece over a standard normal variable."""
 NORMAL_REACH: Final = 9.0
-"""Distance from its mean (or from where it is cut) up to which a standard normal variable is
-followed."""
+"""Distance from its mean (or its cut) up to which a standard normal variable is followed."""
 
 
 _ONE: Final = 1e-12

@@ -49,8 +49,7 @@ class Histogram:
     """Row as in ``distributions.kernels.streaming_histogram``, with at least one point and no
     negative values; copied."""
     elapsed: float
-    """Amount that the quantity is known to exceed; 0 if nothing is known. Above 0 only once
-    merged."""
+    """Amount that the quantity is known to exceed; 0 if none is. Above 0 only once merged."""
 
     def __init__(self, row: Floats, elapsed: float = 0.0) -> None:
         self.row = np.array(row, dtype=np.float64)

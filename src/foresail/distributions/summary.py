@@ -68,8 +68,8 @@ def belief_row(distribution: Distribution) -> Floats:
     """
     if isinstance(distribution, LogNormal):
         row = np.empty(columns.BELIEF_COLUMNS)
-        told = distribution.mu, distribution.sigma, distribution.cap, distribution.elapsed
-        fill_log_normal_belief(*told, row)
+        parameters = distribution.mu, distribution.sigma, distribution.cap, distribution.elapsed
+        fill_log_normal_belief(*parameters, row)
         return row
     if isinstance(distribution, Quantiles):
         return np.interp(columns.BELIEF_LEVELS, distribution.levels, distribution.values)
@@ -79,8 +79,8 @@ def belief_row(distribution: Distribution) -> Floats:
 def quantiles_at(distribution: Distribution, levels: Floats) -> Floats:
     """The quantile at each of the levels, to the last bit as if each were asked for alone."""
     if isinstance(distribution, LogNormal):
-        told = distribution.mu, distribution.sigma, distribution.cap, distribution.elapsed
-        return log_normal_quantiles(*told, levels)
+        parameters = distribution.mu, distribution.sigma, distribution.cap, distribution.elapsed
+        return log_normal_quantiles(*parameters, levels)
     return np.array([distribution.quantile(level) for level in levels.tolist()])
 
 

@@ -14,7 +14,7 @@ from foresail.distributions.summary import belief_row
 from foresail.evaluation import _loop
 from foresail.evaluation._loop import nanoseconds_to_read
 from foresail.kernels.columns import BELIEF_COLUMNS, SUMMARY_COLUMNS
-from foresail.kernels.steps import CompiledPredictor, PredictorState, TellsExpert
+from foresail.kernels.steps import CompiledPredictor, PredictorState, ReportsExpert
 from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.event import Outcome
@@ -157,7 +157,7 @@ def evaluate(
     if built.needs_truth:
         ids = workload.jobs["job_id"].to_list()
         built.reveal(dict(zip(ids, truth.tolist(), strict=True)))
-    expert = built if isinstance(built, TellsExpert) else None
+    expert = built if isinstance(built, ReportsExpert) else None
     if built.is_compiled:
         column = -1 if expert is None else expert.expert_column
         replayed = _replay_steps(built, column, workload, order, truth, watch)
@@ -337,6 +337,6 @@ def believed_runtimes(workload: Workload, by: str) -> Floats:
                 "no job has a limit", source=workload.meta.source, field="requested_seconds"
             )
         return limits.cast(pl.Float64).fill_null(np.inf).to_numpy().astype(np.float64)
-    told = evaluate(workload, by).jobs.select("job_id", "q50")
-    found = workload.jobs.select("job_id").join(told, on="job_id", how="left")["q50"]
+    evaluated = evaluate(workload, by).jobs.select("job_id", "q50")
+    found = workload.jobs.select("job_id").join(evaluated, on="job_id", how="left")["q50"]
     return found.cast(pl.Float64).fill_null(np.inf).to_numpy().astype(np.float64)

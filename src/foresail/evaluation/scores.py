@@ -153,9 +153,9 @@ def pinball(jobs: pl.DataFrame, quantile: str) -> Floats:
     return np.maximum(level * above, (level - 1.0) * above)
 
 
-def as_table(told: Sequence[Scores]) -> pl.DataFrame:
+def as_table(scored: Sequence[Scores]) -> pl.DataFrame:
     """A row per evaluation, all its numbers as columns."""
-    return pl.DataFrame([each.as_row() for each in told], infer_schema_length=None)
+    return pl.DataFrame([each.as_row() for each in scored], infer_schema_length=None)
 
 
 _NO: Final = np.zeros(0, dtype=np.int64)

@@ -438,8 +438,8 @@ class _Moment:
     def _places(self, jobs: JobColumns) -> Floats:
         """Return places by the scheduler's own order, else by its plan, else by arrival."""
         if self.order is not None:
-            told = jobs.specs(), jobs.summary_rows, self.now
-            return self.order.places_in_queue(jobs.pending, *told)
+            summaries = jobs.specs(), jobs.summary_rows, self.now
+            return self.order.places_in_queue(jobs.pending, *summaries)
         planned = np.array([self.plan.get(job_id, math.nan) for job_id in jobs.places])
         return np.where(np.isnan(planned), self.now + 1e9 + jobs.table["arrival"], planned)
 

@@ -28,8 +28,7 @@ class WaitingJob:
     reason: Reason | None
     """Reason for which it waits; None if the log does not say."""
     reason_since_seconds: float
-    """Time at which its numbers were so: now, where that is known, else when it became the
-    reason."""
+    """Time at which its numbers were so: now, where known, else when it became the reason."""
     is_asked: bool
     """True if the scheduler has been asked since then."""
     planned: PlannedStart | None

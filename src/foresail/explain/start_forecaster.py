@@ -88,8 +88,7 @@ _REMEMBERS: Final = 0.95
 _SPREAD: Final = 0.6
 _SPREAD_JOBS: Final = 2.0
 """Spread of an application by itself: runtime that shorter ones are learned as, weight of what has
-ended after one more has, and the standard deviation of logarithms that is expected, for so many
-jobs."""
+ended after one more has, and the standard deviation of logarithms expected, for so many jobs."""
 
 _PRIOR_JOBS: Final = 20
 _FIRST_JOBS: Final = 200

@@ -12,7 +12,7 @@ from typing import Final
 from foresail.explain import story_words
 from foresail.explain.chances import chance_of_start
 from foresail.explain.reason_words import NOT_ASKED, REASONS, end_words, reason_words
-from foresail.explain.story_threads import PlanTeller, TasksTeller, of_part
+from foresail.explain.story_threads import PlanThread, TasksThread, of_part
 from foresail.model import event as events
 from foresail.model.decision import Instruction, Preempt, Reason, ReasonCode, Start, Withdraw
 from foresail.model.free_resources import Slowdowns
@@ -28,7 +28,7 @@ from foresail.record.state import State
 _NEWS: Final = 0.25
 """By what share an expected runtime must change to be reported again."""
 
-_IN_VAIN: Final = {
+_REQUEUED: Final = {
     events.EndedBecause.PREEMPTED: "Stopped",
     events.EndedBecause.LOST: "Lost",
     events.EndedBecause.REVOKED: "Ended, as its place was taken back,",
@@ -81,13 +81,13 @@ def story(records: Iterable[logged.Record], job_id: str, *, knows_others: bool =
     Raises ``InputError`` if the log does not fit together: a job starts or ends that was never
     submitted.
     """
-    teller = _Teller(job_id, knows_others=knows_others)
-    lines = [line for record in records for line in teller.lines(record)]
-    rest = (*teller.last_lines(), *teller.passed_over(math.inf))
-    return Story(job_id, teller.start_unix_seconds, (*lines, *rest))
+    builder = _StoryBuilder(job_id, knows_others=knows_others)
+    lines = [line for record in records for line in builder.lines(record)]
+    rest = (*builder.last_lines(), *builder.passed_over(math.inf))
+    return Story(job_id, builder.start_unix_seconds, (*lines, *rest))
 
 
-class _Teller:
+class _StoryBuilder:
     """Reads a log once and remembers what later sentences compare with."""
 
     def __init__(self, job_id: str, *, knows_others: bool) -> None:
@@ -97,10 +97,10 @@ class _Teller:
         self._job: Job | None = None
         self._waits_since = 0.0
         self._starts: Counter[events.Unit] = Counter()
-        self._replanning = PlanTeller(job_id, knows_others=knows_others)
-        self._tasks = TasksTeller()
-        self._told_mean: float | None = None
-        self._told_estimate = 0.0
+        self._replanning = PlanThread(job_id, knows_others=knows_others)
+        self._tasks = TasksThread()
+        self._shown_mean: float | None = None
+        self._shown_estimate = 0.0
         self._reason: ReasonCode | None = None
         self._is_asked = False
         self._waits_for_pass = False
@@ -210,7 +210,7 @@ class _Teller:
         same = reason.code is self._reason is ReasonCode.RESERVED
         self._reason = reason.code
         self._waits_for_pass, self._passed_seconds = False, None
-        if same and self._replanning.is_told:
+        if same and self._replanning.is_shown:
             return None
         if reason.code is ReasonCode.NOT_CHOSEN and not self._is_asked:
             self._waits_for_pass = True
@@ -219,12 +219,12 @@ class _Teller:
 
     def _of_belief(self, record: logged.Predicted) -> str | None:
         """Return the belief; later only if that is quite another one."""
-        if self._told_mean is None:
-            self._told_mean = record.mean_seconds
+        if self._shown_mean is None:
+            self._shown_mean = record.mean_seconds
             return story_words.prediction_words(record) + self._if_started(record)
-        if abs(record.mean_seconds - self._told_mean) < _NEWS * self._told_mean:
+        if abs(record.mean_seconds - self._shown_mean) < _NEWS * self._shown_mean:
             return None
-        self._told_mean = record.mean_seconds
+        self._shown_mean = record.mean_seconds
         return f"Meanwhile something else is believed. {story_words.prediction_words(record)}"
 
     def _if_started(self, record: logged.Predicted) -> str:
@@ -239,9 +239,9 @@ class _Teller:
         self._replanning.outlived(record.job_id)
         if record.job_id != self._job_id or self._tasks.is_one_of_many(record):
             return None
-        if record.count > 1 and record.next_seconds < (1.0 + _NEWS) * self._told_estimate:
+        if record.count > 1 and record.next_seconds < (1.0 + _NEWS) * self._shown_estimate:
             return None
-        self._told_estimate = record.next_seconds
+        self._shown_estimate = record.next_seconds
         return of_part(
             record,
             f"Has run for the {duration(record.previous_seconds)} expected of it and runs "
@@ -297,10 +297,10 @@ class _Teller:
 
     def _of_end(self, outcome: events.Outcome) -> str:
         ran = duration(outcome.runtime_seconds)
-        if outcome.ended_because in _IN_VAIN:
+        if outcome.ended_because in _REQUEUED:
             return (
-                f"{_IN_VAIN[outcome.ended_because]} after running for {ran}: that work is lost, "
-                "and it goes back to its place in the queue."
+                f"{_REQUEUED[outcome.ended_because]} after running for {ran}: that work is lost, "
+                "and it is requeued in its place."
             )
         job = self._known
         deadline = job.deadline_seconds

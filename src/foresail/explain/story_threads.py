@@ -50,7 +50,7 @@ class Starts:
 
 
 @dataclass
-class TasksTeller:
+class TasksThread:
     """Follows the tasks of one job from its submission on."""
 
     _size: JobSize | None = None
@@ -59,7 +59,7 @@ class TasksTeller:
     _ended: int = 0
     _pilots_ended: int = 0
     _seconds: float = 0.0
-    _told_shares: int = 0
+    _shown_shares: int = 0
     _starts: Starts | None = None
 
     def submitted(self, job: Job) -> None:
@@ -124,9 +124,9 @@ class TasksTeller:
         if not self.is_one_of_many(outcome):
             return of_part(outcome, sentence) + self._compared()
         share = _SHARES * self._ended // self._tasks
-        if share == self._told_shares:
+        if share == self._shown_shares:
             return None
-        self._told_shares = share
+        self._shown_shares = share
         mean = duration(self._seconds / self._ended)
         return (
             f"{self._ended:,} of {count(self._tasks, 'task')} have ended, after "
@@ -169,7 +169,7 @@ _ENDS: Final = {
 }
 
 
-class PlanTeller:
+class PlanThread:
     """Follows the planned start of one job through a log's scheduling passes.
 
     A move is reported that is longer than a minute, than a fifth of what is left until the start,
@@ -183,16 +183,16 @@ class PlanTeller:
         self._job_id = job_id
         self._knows_others = knows_others
         self._plan = PlanFold()
-        self._told: float | None = None
+        self._shown: float | None = None
         self._since = 0.0
         self._meanwhile: Counter[str] = Counter()
         self._names: dict[str, str] = {}
         self._started: Sequence[str] = ()
 
     @property
-    def is_told(self) -> bool:
+    def is_shown(self) -> bool:
         """Return whether a planned start was reported that still stands."""
-        return self._told is not None
+        return self._shown is not None
 
     def happened(self, event: events.Event) -> None:
         """Take note of an event that plans may answer."""
@@ -227,7 +227,7 @@ class PlanTeller:
 
     def forget(self) -> None:
         """The job has started: what was planned is over."""
-        self._told = None
+        self._shown = None
         self._meanwhile.clear()
 
     def for_whom(self) -> str:
@@ -244,16 +244,16 @@ class PlanTeller:
         self._started = tuple(job for job, begin in record.plan.items() if begin <= now)
         if start is None:
             return None
-        if self._told is None:
-            self._told = start
+        if self._shown is None:
+            self._shown = start
             self._meanwhile.clear()
             return None  # the reason, reported in the same step, says when
-        move = start - self._told
-        least = _LEAST_SHARE * max(self._told - now, now - self._since)
+        move = start - self._shown
+        least = _LEAST_SHARE * max(self._shown - now, now - self._since)
         if not abs(move) > max(_LEAST_SECONDS, least):
             return None
         said = _moved(move, start - now) + self._because()
-        self._told = start
+        self._shown = start
         self._meanwhile.clear()
         return said
 

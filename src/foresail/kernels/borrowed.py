@@ -88,8 +88,8 @@ def arrays_at(kind: Any) -> Any:
         del places, first
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            told = context.make_array(_VECTOR)(context, builder, value=arguments[0]).data
-            begin = builder.gep(told, [arguments[1]])
+            held = context.make_array(_VECTOR)(context, builder, value=arguments[0]).data
+            begin = builder.gep(held, [arguments[1]])
             return _described(context, builder, signature.return_type, begin, count(0, PLACE))
 
         return kind(_VECTOR, types.intp), generate
@@ -108,8 +108,8 @@ class Places:
 
     def __init__(self, *arrays: NDArray[Any]) -> None:
         self._arrays = arrays
-        told = [(each.ctypes.data, *(*each.shape, 1)[:2]) for each in arrays]
-        self.numbers = np.array(told, dtype=np.float64).reshape(-1)
+        held = [(each.ctypes.data, *(*each.shape, 1)[:2]) for each in arrays]
+        self.numbers = np.array(held, dtype=np.float64).reshape(-1)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Places, self._arrays

@@ -190,7 +190,7 @@ class CompiledPredictor(Protocol):
 
 
 @runtime_checkable
-class TellsExpert(Protocol):
+class ReportsExpert(Protocol):
     """A compiled predictor that chooses among experts and says which one it followed.
 
     ``jobs[slot, expert_column]`` of its state is the place in ``expert_names`` of the expert that

@@ -263,12 +263,12 @@ class _Known:
     def can_be(self, event: news.Event) -> bool:
         """Return whether an event can follow; if so, it has."""
         match event:
-            case news.Ended(outcome=told) | (news.NotStarted() as told):
-                if self._attempt(news.unit_of(told)) != told.attempt:
+            case news.Ended(outcome=ending) | (news.NotStarted() as ending):
+                if self._attempt(news.unit_of(ending)) != ending.attempt:
                     return False
-                self._attempts[news.unit_of(told)] = -told.attempt
-                if isinstance(told, news.NotStarted) or told.ended_because in news.REQUEUED:
-                    self._waiting.add(told.job_id)
+                self._attempts[news.unit_of(ending)] = -ending.attempt
+                if isinstance(ending, news.NotStarted) or ending.ended_because in news.REQUEUED:
+                    self._waiting.add(ending.job_id)
             case news.Began(job_id=job_id, attempt=attempt, placement=placement):
                 before = self._attempt(news.unit_of(event))
                 waits = job_id in self._waiting or self._state.pending_job(job_id) is not None

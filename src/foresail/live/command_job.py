@@ -100,8 +100,7 @@ class CommandJob:
     """Worth by its deadline, or at first."""
     preferred: str | None = None
     slowdown_elsewhere: float = 1.0
-    """Nodes where it runs best (``Preference.text``), and how many times longer it runs anywhere
-    else."""
+    """Nodes where it runs best (``Preference.text``), and its slowdown anywhere else."""
     requested_seconds: float | None = None
     """It is ended when it has run for so long."""
     after: tuple[str, ...] = ()
@@ -229,7 +228,7 @@ class CommandJob:
             deadline_seconds=None if deadline is None else deadline - job.submit_seconds,
             requested_seconds=job.requested_seconds,
             after=job.after,
-            dependencies=told_dependencies(conditions.dependencies),
+            dependencies=dependency_words(conditions.dependencies),
             begin_seconds=conditions.begin_seconds,
         )
 
@@ -303,7 +302,7 @@ def _interpreter(script: str) -> list[str]:
 _NO_CONDITIONS: Final = StartConditions()
 
 
-def told_dependencies(dependencies: Iterable[Dependency]) -> str:
+def dependency_words(dependencies: Iterable[Dependency]) -> str:
     """Those that are not ``afterok``, as ``CommandJob.dependencies``: a singleton comes last."""
     others = [each for each in dependencies if each.kind is not DependencyKind.AFTER_OK]
     words = [":".join((each.kind, *each.job_ids)) for each in others]
@@ -343,15 +342,15 @@ _SUBMITTERS: Final = ("SLURM_SUBMIT_DIR", "SLURM_SUBMIT_HOST", "OMP_NUM_THREADS"
 
 def job_environment(job: CommandJob, attempt: int) -> Mapping[str, str]:
     """Return what a job was given, and the variables about itself, which win."""
-    told = job_variables(job, attempt)
-    given = {name: told[name] for name in _SUBMITTERS} | dict(job.environment)
-    return {**told, **given, **{name: told[name] for name in told if name not in _SUBMITTERS}}
+    mine = job_variables(job, attempt)
+    given = {name: mine[name] for name in _SUBMITTERS} | dict(job.environment)
+    return {**mine, **given, **{name: mine[name] for name in mine if name not in _SUBMITTERS}}
 
 
 def job_variables(job: CommandJob, attempt: int) -> Mapping[str, str]:
     """Return the variables about an attempt; its place in an array is in its environment."""
     host, cpus = host_name(), str(job.cpus)
-    told = {
+    mine = {
         "FORESAIL_JOB_ID": job.job_id,
         "FORESAIL_JOB_NAME": job.name,
         "FORESAIL_ATTEMPT": str(attempt),
@@ -375,14 +374,14 @@ def job_variables(job: CommandJob, attempt: int) -> Mapping[str, str]:
         "SLURM_SUBMIT_HOST": host,
     }
     if job.cpus_per_task is not None:
-        told["SLURM_CPUS_PER_TASK"] = str(job.cpus_per_task)
+        mine["SLURM_CPUS_PER_TASK"] = str(job.cpus_per_task)
     if job.memory_bytes is not None:
-        told["FORESAIL_MEMORY_BYTES"] = str(int(job.memory_bytes))
-        told["SLURM_MEM_PER_NODE"] = str(int(job.memory_bytes) >> 20)  # MiB
+        mine["FORESAIL_MEMORY_BYTES"] = str(int(job.memory_bytes))
+        mine["SLURM_MEM_PER_NODE"] = str(int(job.memory_bytes) >> 20)  # MiB
     if job.gpus:
-        told["SLURM_GPUS"] = told["SLURM_GPUS_ON_NODE"] = str(job.gpus)
+        mine["SLURM_GPUS"] = mine["SLURM_GPUS_ON_NODE"] = str(job.gpus)
     if "SLURM_ARRAY_TASK_ID" in job.environment:
-        told["SLURM_ARRAY_JOB_ID"] = job.array_id
+        mine["SLURM_ARRAY_JOB_ID"] = job.array_id
     if attempt > 1:
-        told["SLURM_RESTART_COUNT"] = str(attempt - 1)
-    return told
+        mine["SLURM_RESTART_COUNT"] = str(attempt - 1)
+    return mine

@@ -119,7 +119,7 @@ class Daemon:
 
     @property
     def left(self) -> tuple[str, ...]:
-        """Ids of the jobs that are not done with."""
+        """Ids of the jobs that are not finished."""
         return tuple(pending.job.job_id for pending in self.controller.pending)
 
     def work(self) -> None:
@@ -199,7 +199,7 @@ class Daemon:
             for instruction in instructions:
                 self._carry_out(instruction, now)
             wishes, self._wishes = self._wishes, []
-            self._tell_queue(wishes, now)
+            self._report_queue(wishes, now)
             self._say_when_nothing_starts()
         self._observer.refreshed(self.controller, self.jobs)
 
@@ -236,12 +236,12 @@ class Daemon:
                 self._adapter.carry_out(instruction, now)
             case Withdraw(job_id, because):
                 self._observer.withdrawn(self.jobs.submitted[job_id], because)
-                self._tell_queue([instruction], now)
+                self._report_queue([instruction], now)
 
-    def _tell_queue(self, told: Iterable[Withdraw | JobCommand], now: float) -> None:
+    def _report_queue(self, named: Iterable[Withdraw | JobCommand], now: float) -> None:
         """Let a cluster that keeps a queue hear what becomes of jobs in it."""
         if self._adapter.capabilities.keeps_queue:
-            for each in told:
+            for each in named:
                 self._adapter.carry_out(each, now)
 
     def _from_people(self, events: Iterable[news.Event]) -> Iterator[news.Event]:
@@ -298,10 +298,10 @@ class Daemon:
 
     def _gone(self, found: Sequence[news.Event], now: float) -> Iterator[news.Ended]:
         """Yield ends of what was not ours and is not there any more: nothing is known of these."""
-        told = {news.unit_of(each) for each in found if isinstance(each, news.Began)}
-        told |= {news.unit_of(each.outcome) for each in found if isinstance(each, news.Ended)}
+        named = {news.unit_of(each) for each in found if isinstance(each, news.Began)}
+        named |= {news.unit_of(each.outcome) for each in found if isinstance(each, news.Ended)}
         for unit, each in self.controller.running.items():
-            if not each.ours and unit not in told:
+            if not each.ours and unit not in named:
                 job_id, stage, tasks, attempt = each.allocation
                 why = "it has gone, and how it ended was not recorded"
                 because = news.EndedBecause.CANCELLED
@@ -443,7 +443,7 @@ class Daemon:
         running = self.controller.running
         for unit in self.controller.state.stopping:
             self._adapter.carry_out(_preempt(running[unit]), now)
-        self._tell_queue(itertools.starmap(Withdraw, self.jobs.withdrawn.items()), now)
+        self._report_queue(itertools.starmap(Withdraw, self.jobs.withdrawn.items()), now)
 
     def _stop_all(self, now: float) -> None:
         """Have the cluster stop what runs, if it can; that is the user's wish, not a decision."""

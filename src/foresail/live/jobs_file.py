@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, Final
 
-from foresail.live.command_job import AS_WRITTEN, NAME, SIGN, CommandJob, told_dependencies
+from foresail.live.command_job import AS_WRITTEN, NAME, SIGN, CommandJob, dependency_words
 from foresail.model.cluster import Resources
 from foresail.model.documents import csv_rows, parsed_json, parsed_toml, text_of
 from foresail.model.errors import ForesailError, InputError
@@ -323,7 +323,7 @@ class JobLines:
             tasks=tasks,
             memory_bytes=None if memory is None else tasks * memory,
             after=tuple(chain.from_iterable(each.job_ids for each in after)),
-            dependencies=told_dependencies(after),
+            dependencies=dependency_words(after),
             once=not found.get("requeue", True),
             cpus_per_task=found.get("cpus"),
             appends=found.get("open_mode") == "append",

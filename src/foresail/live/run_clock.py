@@ -50,7 +50,7 @@ class RunClock:
 
     def __init__(self, not_before: float, logged: ClockRead | None, clocks: MachineClocks) -> None:
         self._clocks = clocks
-        self._told = logged
+        self._logged = logged
         self._last = not_before
         since_boot = clocks.since_boot_seconds()
         begin = clocks.wall_seconds() - since_boot
@@ -95,7 +95,7 @@ class RunClock:
         ``say`` hears, once, that the machine's clock was set; ``is_step``: something is logged
         anyway, and then also that the run's clock has followed.
         """
-        clocks, logged = self._clocks, self._told
+        clocks, logged = self._clocks, self._logged
         since_boot, wall = clocks.since_boot_seconds(), clocks.wall_seconds()
         read = ClockRead(self._last, clocks.boot, since_boot, wall)
         if logged is not None and logged.boot == read.boot:
@@ -115,5 +115,5 @@ class RunClock:
                 f"the machine's clock is {duration(ahead)} behind the run's last record: "
                 "times are counted from that one on"
             )
-        self._told = read
+        self._logged = read
         return read

@@ -258,8 +258,7 @@ KEPT_EVERY_SECONDS: Final = 60.0
 """Seconds between writings of the file while a run goes on and learns."""
 
 _SHARE: Final = 20.0
-"""Factor by which the time between two writes of the file must exceed the time that a write
-takes."""
+"""Factor by which the time between two writes must exceed the time that a write takes."""
 
 
 def require_learnable(policy: str, path: Path) -> None:

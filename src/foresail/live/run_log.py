@@ -91,7 +91,7 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-TELL_ONLY: Final = (records.ReasonsChanged, records.Sized, records.Solved)
+INFORMATIVE: Final = (records.ReasonsChanged, records.Sized, records.Solved)
 """Records that no state follows from."""
 
 SNAPSHOT_EVERY: Final = 50_000
@@ -128,7 +128,7 @@ class RunLog(log_text.DurableLog):
         """Take one record."""
         line = log_text.record_line(record)
         self._lines.append(line)
-        if not isinstance(record, TELL_ONLY):
+        if not isinstance(record, INFORMATIVE):
             self._compaction.take(record, line)
             self._since_snapshot += 1
 
@@ -142,7 +142,7 @@ class RunLog(log_text.DurableLog):
 
 
 _MARK: Final = log_text.COMMITTED_LINE.encode()
-_TOLD_ONLY: Final = ('{"kind":"reason', '{"kind":"solution"', log_text.COMMITTED_LINE)
+_INFORMATIVE: Final = ('{"kind":"reason', '{"kind":"solution"', log_text.COMMITTED_LINE)
 """Lines of records that the state does not follow from."""
 
 
@@ -185,7 +185,7 @@ class KnownRun:
 
     def take(self, line: str, number: int, source: object, place: int | None = None) -> None:
         """Take a record of a whole step; with its number in the log, if it can be read by that."""
-        if number > 1 and line.startswith(_TOLD_ONLY):
+        if number > 1 and line.startswith(_INFORMATIVE):
             self.end = number
             return
         record = log_text.parse_record(line, source, number)

@@ -35,7 +35,7 @@ class SessionResult:
     """State of a run when a session ends."""
 
     ended: dict[str, Outcome]
-    """The last outcome of every job that is done with, by id."""
+    """The last outcome of every job that has finished, by id."""
     withdrawn: dict[str, str]
     """Reasons for which jobs will never run, by id."""
     left: tuple[str, ...]

@@ -365,13 +365,13 @@ def _resemblance(recorded: pl.DataFrame, simulated: Schedule) -> Resemblance | N
 
 def _side(jobs: pl.DataFrame, suffix: str) -> Side:
     wait, runtime = pl.col(f"wait_seconds{suffix}"), pl.col(f"runtime_seconds{suffix}")
-    told = jobs.select(
+    totals = jobs.select(
         mean_wait_seconds=wait.mean(),
         median_wait_seconds=wait.median(),
         max_wait_seconds=wait.max(),
         average_bounded_slowdown=bounded_slowdown(wait, runtime).mean(),
     )
-    return Side(**told.row(0, named=True))
+    return Side(**totals.row(0, named=True))
 
 
 def _ratio(simulated_seconds: float, recorded_seconds: float) -> float:

@@ -52,8 +52,8 @@ def whole_jobs(schedule: Schedule) -> pl.DataFrame:
     found = found.with_columns(
         cpus=pl.when(runtime > 0.0).then(pl.col("cpus") / runtime).otherwise(0.0)
     )
-    told = [name for name in schema.SCHEDULE if name not in found.columns or name == "job_id"]
-    submitted = parts.unique("job_id", keep="first", maintain_order=True).select(told)
+    shared = [name for name in schema.SCHEDULE if name not in found.columns or name == "job_id"]
+    submitted = parts.unique("job_id", keep="first", maintain_order=True).select(shared)
     wholes = submitted.join(found, on="job_id", maintain_order="left")
     every = [rows.filter(~is_part), wholes]
     return pl.concat([each.select(*schema.SCHEDULE) for each in every]).sort(

@@ -300,8 +300,8 @@ def fairness(schedule: Schedule) -> Fairness:
         mine = rows
         if len(groups) > 1:
             mine = rows.filter(pl.col("job_id").is_in(job_ids.implode()))
-        told = mine.select("queued_seconds", "start_seconds", "end_seconds", "cpus")
-        swept = told.to_numpy(writable=True).T
+        spans = mine.select("queued_seconds", "start_seconds", "end_seconds", "cpus")
+        swept = spans.to_numpy(writable=True).T
         first = mine["first"].to_numpy(writable=True)
         since, _, there = capacity_steps(replace(schedule.meta, processors=processors))
         passed_over, waiting, fitting = sweep_queue(swept, first, since, there)

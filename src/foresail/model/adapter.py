@@ -83,7 +83,7 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class KnownJob:
-    """A job that is not done with, by the log: it waits, or runs by no start of ours."""
+    """A job that is not finished, by the log: it waits, or runs by no start of ours."""
 
     job: Job
     attempts: int

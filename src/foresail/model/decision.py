@@ -48,7 +48,7 @@ _SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.RESERVED: "next in line: {cpus_said} should be free at {start:.0f} s",
         ReasonCode.NO_ROOM: "needs {cpus_said} and {free:g} {free_verb} free",
         ReasonCode.WOULD_DELAY: "would delay job {head}, which should start at {start:.0f} s",
-        ReasonCode.BEHIND: "{ahead_said} {ahead_verb} ahead of it and none may be overtaken",
+        ReasonCode.BEHIND: "{ahead_said} {ahead_verb} ahead of it and no job is backfilled",
         ReasonCode.TOO_WIDE: "asks for {cpus_said} and the cluster has {total:g}",
         ReasonCode.DEPENDENCY: "waits for job {after} to end",
         ReasonCode.DRAINING: "nothing new is started: the run is being drained",

@@ -155,8 +155,8 @@ def json_answer(content: Mapping[str, Any]) -> str:
 
     What has a version of its own keeps it.
     """
-    told = {"version": ANSWER_VERSION, **_finite(content)}
-    return json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False)
+    document = {"version": ANSWER_VERSION, **_finite(content)}
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _finite(value: Any) -> Any:

@@ -86,7 +86,7 @@ class EndedBecause(StrEnum):
 
 
 REQUEUED: Final = frozenset({EndedBecause.PREEMPTED, EndedBecause.LOST, EndedBecause.REVOKED})
-"""An attempt that ended so was not the job's last: the job goes back to its place in the queue."""
+"""An attempt that ended so was not the job's last: the job is requeued in its place."""
 
 
 @quickly_made
@@ -167,7 +167,7 @@ class Began:
 
 @dataclass(frozen=True, slots=True)
 class NotStarted:
-    """A start was not carried out: nothing ran of it, and the job goes back to its place."""
+    """A start was not carried out: nothing ran of it, and the job is requeued in its place."""
 
     time: float
     job_id: str
@@ -365,8 +365,7 @@ NodeChange = NodeAdded | NodeChanged | NodeRemoved
 NodeEvent = NodeDown | NodeUp | NodeChange
 
 OperatorEvent = NodeDrained | NodeResumed
-"""Changes that an operator makes to the use of a node, of which the cluster knows nothing, or the
-cluster itself."""
+"""Changes of a node's use by an operator, of which the cluster knows nothing, or by the cluster."""
 
 MAKES_ROOM: Final = frozenset(
     get_args(

@@ -327,7 +327,7 @@ def _blamed(error: BaseException) -> InputError | None:
         return None
     for frame, _ in frames:
         asked = {type(each) for each in _known_in(frame)}
-        found = sorted(_told(kind) for kind in asked if _family_in(kind.__module__) is not None)
+        found = sorted(_named(kind) for kind in asked if _family_in(kind.__module__) is not None)
         if found:
             return InputError(f"{' or '.join(found)} returns what cannot be used: {problem}")
     return None
@@ -339,7 +339,7 @@ def _known_in(frame: FrameType) -> list[object]:
     return [*known.values(), *getattr(known.get("self"), "__dict__", {}).values()]
 
 
-def _told(kind: type) -> str:
+def _named(kind: type) -> str:
     """A class with its file and line."""
     import inspect
 

@@ -45,7 +45,7 @@ class PlugIn:
     def text(self) -> str:
         """Short form: the name, with the parameters that differ from their defaults."""
         changed = [
-            f"{each.name}={said(value)}"
+            f"{each.name}={format_value(value)}"
             for each in dataclasses.fields(self.parameters)
             if (value := getattr(self.parameters, each.name)) != _default(each)
         ]
@@ -156,19 +156,19 @@ def parameter_texts(entry: Entry) -> list[str]:
     return [
         each.name
         if _default(each) is dataclasses.MISSING
-        else f"{each.name}={said(_default(each))}"
+        else f"{each.name}={format_value(_default(each))}"
         for each in dataclasses.fields(entry.parameters)
     ]
 
 
-def said(value: object) -> str:
+def format_value(value: object) -> str:
     """A parameter's value as it is written."""
     if value is None:
         return "none"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple | list):
-        return "[" + ",".join(said(each) for each in value) + "]"
+        return "[" + ",".join(format_value(each) for each in value) + "]"
     if isinstance(value, float):
         return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     text = str(value)
@@ -198,7 +198,7 @@ def _misfit(entry: Entry, error: Mapping[str, Any]) -> InputError:
     return InputError(
         f"not usable as this parameter of {entry.name}",
         field=name,
-        value=said(error["input"]),
+        value=format_value(error["input"]),
         expected=expected[0] if expected else expected_by(error),
     )
 
@@ -217,4 +217,4 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 def settings_of(values: Mapping[str, object]) -> list[str]:
     """Settings as text from those of some values that are given (not None)."""
-    return [f"{name}={said(value)}" for name, value in values.items() if value is not None]
+    return [f"{name}={format_value(value)}" for name, value in values.items() if value is not None]

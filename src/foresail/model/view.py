@@ -168,7 +168,7 @@ class RunningJob:
     slowdown: float = 1.0
     reservation: Reservation | Rejection | None = None
     attempt: int = 1
-    overtook: bool = False
+    backfilled: bool = False
     """True if one that was submitted earlier waited when it started."""
     stage: str = ""
     tasks: tuple[int, ...] = ()

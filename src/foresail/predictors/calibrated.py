@@ -330,7 +330,7 @@ def _learn(inputs: PredictorInputs, step: float, job: Floats, record: Floats) ->
 
 @bare_step(PREDICTOR_STEP)
 def observe(inputs: PredictorInputs) -> None:
-    """Tell the member, and move the shifts by what was covered."""
+    """Update the members, and move the shifts by what was covered."""
     model, runtime = inputs.model, inputs.runtime
     call_predictor_step(model[FIRST_MEMBER + OBSERVE], inputs_of(_MEMBER, inputs))
     job = block(inputs.jobs, 0, int(inputs.model[OWN_JOB_COLUMNS]))[inputs.slot]

@@ -227,7 +227,7 @@ def refresh(inputs: PredictorInputs) -> None:
 
 @bare_step(PREDICTOR_STEP)
 def observe(inputs: PredictorInputs) -> None:
-    """Tell the members, and learn how good they were."""
+    """Update the members, and learn how good they were."""
     slot, runtime, model = inputs.slot, inputs.runtime, inputs.model
     members = int(model[MEMBERS])
     for k in range(members):

@@ -77,7 +77,7 @@ def train(
     learning: Learning = "on_completion",
     watch: ProgressCallback | None = None,
 ) -> int:
-    """Tell a predictor every submission, start and end of the jobs whose runtime is known.
+    """Report to a predictor every submission, start and end of the jobs whose runtime is known.
 
     ``watch`` is given a measure of how many of these it has had.
 
@@ -110,6 +110,6 @@ def train(
         else:
             start = time - float(runtime[slot]) if learning == "on_completion" else time
             end = start + float(runtime[slot])
-            told = used.get(job.job_id, {})
-            predictor.observe(job, Outcome(job.job_id, start, end, used=told))
+            measured = used.get(job.job_id, {})
+            predictor.observe(job, Outcome(job.job_id, start, end, used=measured))
     return int(known.sum())

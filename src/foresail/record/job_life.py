@@ -254,7 +254,7 @@ class JobHistory:
     """Fate of the jobs of a run.
 
     To be read by others: ``submitted`` (jobs in order), ``past`` (attempts in order of ending),
-    ``ended`` (the last outcome of jobs that are done with; of one that ran in parts, that of the
+    ``ended`` (the last outcome of jobs that have finished; of one that ran in parts, that of the
     whole), ``withdrawn`` (why a job will never run), ``earlier`` (attempts of earlier runs).
     """
 
@@ -266,7 +266,7 @@ class JobHistory:
         self.earlier: list[tuple[Job, Outcome]] = []
 
     def forget(self, job_ids: Collection[str]) -> None:
-        """Know nothing more of jobs that are done with."""
+        """Know nothing more of jobs that have finished."""
         gone = set(job_ids)
         for job_id in gone:
             del self.submitted[job_id]
@@ -517,7 +517,7 @@ class Eligibility:
             del members.waiting[place]
 
     def remove(self, job: Job, arrival: int) -> None:
-        """A job is done with."""
+        """A job has finished."""
         self.let_go(job.job_id)
         self.leaves(job, arrival)
         self.stops(job)

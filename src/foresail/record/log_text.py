@@ -126,8 +126,8 @@ def frequent_record(
 
 
 def _reasons(found: _ReasonsChanged) -> records.ReasonsChanged:
-    told = found.reasons
-    alike = AlikeReasons(told.code, told.job_ids, told.numbers, told.by_job)
+    columns = found.reasons
+    alike = AlikeReasons(columns.code, columns.job_ids, columns.numbers, columns.by_job)
     return records.ReasonsChanged(found.step, found.time, alike)
 
 

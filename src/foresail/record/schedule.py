@@ -22,8 +22,7 @@ from foresail.traces.schema import NODES
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 ScheduleRow = tuple[Any, ...]
-"""Entries that an attempt adds to a schedule: the columns ``_OF_ATTEMPT``, and of a part
-``_OF_PART``."""
+"""Entries that an attempt adds to a schedule: columns ``_OF_ATTEMPT``; a part's ``_OF_PART``."""
 
 _OF_ATTEMPT: Final = (
     "job_id",
@@ -124,8 +123,8 @@ def with_eligibility(
         for job in jobs
     }
     since |= {each: max(since.get(each, 0.0), kept_back_until[each]) for each in kept_back_until}
-    told = pl.col("job_id").replace_strict(since, default=None, return_dtype=pl.Float64)
-    eligible = pl.when(told.is_not_null()).then(pl.min_horizontal(told, "start_seconds"))
+    logged = pl.col("job_id").replace_strict(since, default=None, return_dtype=pl.Float64)
+    eligible = pl.when(logged.is_not_null()).then(pl.min_horizontal(logged, "start_seconds"))
     return table.with_columns(eligible_seconds=eligible)
 
 
@@ -244,7 +243,7 @@ def table_of_run(jobs: JobHistory) -> pl.DataFrame:
 def _ended_row(past: EndedAttempt) -> ScheduleRow:
     ran, belief = past.running, past.running.prediction
     predicted = belief.mean(), belief.quantile(0.10), belief.quantile(0.90)
-    return attempt_row(past.outcome, predicted, ran.corrections, ran.overtook, ran.placement)
+    return attempt_row(past.outcome, predicted, ran.corrections, ran.backfilled, ran.placement)
 
 
 def _specified(past: EndedAttempt) -> tuple[Any, ...]:

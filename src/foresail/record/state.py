@@ -482,7 +482,7 @@ class State:
     ) -> RunningJob:
         """Let run what waits in no roster any more, or a part that waits."""
         job_id, stage, tasks = (unit, "", ()) if isinstance(unit, str) else unit
-        overtook = self._first_arrival_in_line() < pending.arrival
+        backfilled = self._first_arrival_in_line() < pending.arrival
         held = pending.job
         if isinstance(unit, events.Part):
             held = held.held(stage, tasks)
@@ -503,7 +503,7 @@ class State:
             slowdown,
             pending.reservation,
             attempt,
-            overtook,
+            backfilled,
             stage,
             tasks,
             ours,

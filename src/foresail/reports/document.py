@@ -258,7 +258,7 @@ def in_columns(
 ) -> tuple[list[str], list[list[str]]]:
     """Headings, and texts of a row for each item: of columns, each a heading and its text."""
     headings = [heading for heading, _ in columns]
-    return headings, [[told(item) for _, told in columns] for item in items]
+    return headings, [[ranked_table(item) for _, ranked_table in columns] for item in items]
 
 
 def row(cells: Sequence[Cell], words: int = 1, kind: str = "") -> str:
@@ -278,13 +278,13 @@ def _attribute(name: str, value: str) -> str:
     return f" {name}='{value}'" if value else ""
 
 
-def ranked(label: str, told: RankedTable[Any], names: Iterable[str]) -> str:
+def ranked(label: str, ranked_table: RankedTable[Any], names: Iterable[str]) -> str:
     """A table of what is compared, named in HTML; the best of each column is marked."""
     rows = [
         row([name, *(_starred(text) if best else as_html(text) for text, best in cells)])
-        for name, cells in zip(names, told.rows(), strict=True)
+        for name, cells in zip(names, ranked_table.rows(), strict=True)
     ]
-    return table(label, [told.heading, *map(as_html, told.headings)], rows)
+    return table(label, [ranked_table.heading, *map(as_html, ranked_table.headings)], rows)
 
 
 def _starred(text: str) -> Cell:

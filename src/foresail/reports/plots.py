@@ -153,11 +153,11 @@ def drawn(
             shapes.append(looks.level_at(height, yref=f"y{number}", layer="below"))
         for part in parts:
             for trace in _traces(part, across, up, rows, len(parts) > 1):
-                told = trace["showlegend"] and trace["name"] not in {
+                labels = trace["showlegend"] and trace["name"] not in {
                     each["name"] for each in traces if each["showlegend"]
                 }
                 traces.append(
-                    trace | {"showlegend": told, "xaxis": f"x{at}", "yaxis": f"y{number}"}
+                    trace | {"showlegend": labels, "xaxis": f"x{at}", "yaxis": f"y{number}"}
                 )
     if rows is not None and any(count > rows for part in every for count in part.lines()):
         note = f"{note} Lines are drawn through {rows} of their points.".strip()
@@ -255,8 +255,8 @@ def _marks(
     plot, x, said = part.plot, *_positions(part, table, across)
     heights = _numbers(table, plot.y)
     y, hover = packed(up.drawn(heights)), f"%{{customdata}}<extra>{style.drawn}</extra>"
-    told = [f"{at}: {up.said(value)}" for at, value in zip(said, heights.tolist(), strict=True)]
-    more: dict[str, Any] = {"customdata": told, "hovertemplate": hover}
+    labels = [f"{at}: {up.said(value)}" for at, value in zip(said, heights.tolist(), strict=True)]
+    more: dict[str, Any] = {"customdata": labels, "hovertemplate": hover}
     marker = {"color": style.colour, "symbol": style.symbol, "size": 6, "opacity": 0.75}
     if plot.kind in ("bars", "rows"):
         more |= {"type": "bar", "marker": {"color": style.colour, "opacity": opacity}}

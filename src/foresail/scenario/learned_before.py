@@ -62,14 +62,14 @@ class EarlierRun:
     def teach(self, policy: Policy, predictor: Predictor) -> None:  # noqa: ARG002 - any predictor
         """Submissions, starts and ends in the order of the log; what runs at its end is dropped."""
         try:
-            self._tell(predictor)
+            self._train(predictor)
         except KeyError as error:
             raise InputError(
                 "has a job that was not submitted", source=self.event_log, value=error.args[0]
             ) from error
         predictor.forget_in_flight()
 
-    def _tell(self, predictor: Predictor) -> None:
+    def _train(self, predictor: Predictor) -> None:
         submitted: dict[str, Job] = {}
         for record in read_log(self.event_log):
             match record:

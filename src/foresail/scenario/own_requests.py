@@ -71,10 +71,10 @@ def with_options(
                 raise InputError(
                     "a job of stages", field="strl", expected="a workload without a table of tasks"
                 )
-            for field, told in (("preferred", preferred), ("value", value)):
-                if told is not None:
+            for field, given in (("preferred", preferred), ("value", value)):
+                if given is not None:
                     raise InputError(
-                        "its STRL says that", field=field, value=told, expected="nothing"
+                        "its STRL says that", field=field, value=given, expected="nothing"
                     )
             if (text, tasks) not in known:
                 known[text, tasks] = own_options(text, tasks, places)

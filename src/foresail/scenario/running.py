@@ -52,13 +52,13 @@ def run_scenario(scenario: Scenario, watch: ProgressCallback | None = None) -> S
     schedule = _carried_out(scenario, watch)
     jobs = scenario.jobs
     lost = tuple(each.words for each in jobs.meta.lost)
-    told = replace(schedule, meta=replace(schedule.meta, lost=lost, unit=jobs.meta.unit))
+    labelled = replace(schedule, meta=replace(schedule.meta, lost=lost, unit=jobs.meta.unit))
     if scenario.place == "processors":
-        return with_partitions(told, jobs.jobs, jobs.partitions, jobs.partitions_said)
-    return _with_partitions_of_nodes(told, jobs, scenario.cluster)
+        return with_partitions(labelled, jobs.jobs, jobs.partitions, jobs.partitions_said)
+    return _with_partitions_of_nodes(labelled, jobs, scenario.cluster)
 
 
-def _with_partitions_of_nodes(told: Schedule, jobs: Workload, cluster: Cluster) -> Schedule:
+def _with_partitions_of_nodes(labelled: Schedule, jobs: Workload, cluster: Cluster) -> Schedule:
     from foresail.traces.partitions import few, named_partitions
     from foresail.traces.schedule import with_partitions
 
@@ -67,11 +67,11 @@ def _with_partitions_of_nodes(told: Schedule, jobs: Workload, cluster: Cluster) 
     if len(cluster.partitions) < 2 or known.keys().isdisjoint(named):
         is_odd = unknown and len(cluster.partitions) + len(named) > 2
         said = f"All nodes are one pool: they are of {few(known)}, and jobs name {unknown}."
-        return with_partitions(told, jobs.jobs, {}, said if is_odd else "")
+        return with_partitions(labelled, jobs.jobs, {}, said if is_odd else "")
     sizes = {each.name: each.total.cpus for each in cluster.partitions}
     said = "Partitions as the nodes have them"
     said += f"; jobs that name others ({unknown}) run in any" if unknown else ""
-    return with_partitions(told, jobs.jobs, sizes, f"{said}.")
+    return with_partitions(labelled, jobs.jobs, sizes, f"{said}.")
 
 
 def _carried_out(scenario: Scenario, watch: ProgressCallback | None) -> Schedule:

@@ -25,8 +25,7 @@ class Commands(Protocol):
 
 
 Place: TypeAlias = Cluster | Literal["processors", "nodes"]
-"""Cluster that jobs run on: a given one, or the workload's processors (one pool) or its own
-nodes."""
+"""Cluster that jobs run on: a given one, or the workload's processors (one pool) or nodes."""
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class AllResources:
 
     ``records`` of the view's cluster are what it consists of, ``queue`` the slots of the jobs that
     wait there, in queue order; ``jobs`` and ``others`` are the rows of slots: those of passes, and
-    memory and gpus. ``overtakes`` and ``promises`` say whether jobs may start before one that does
+    memory and gpus. ``backfills`` and ``promises`` say whether jobs may start before one that does
     not fit, and whether that is promised a start, ``hopes`` whether behind one that is not due the
     likely runtime counts as well as the planned.
     """
@@ -98,14 +98,14 @@ class AllResources:
         jobs: Floats,
         others: Floats,
         *,
-        overtakes: bool,
+        backfills: bool,
         promises: bool,
         hopes: bool,
     ) -> None:
         self._view, self._records = view, records
         self._queue, self._jobs = queue, jobs
         self._columns = (jobs[:, WIDTH], *others.T)
-        self._overtakes, self._promises, self._hopes = overtakes, promises, hopes
+        self._backfills, self._promises, self._hopes = backfills, promises, hopes
 
     def _needs(self, slots: Sequence[int] | Integers) -> Floats:
         """Return what jobs ask for, shape (jobs, resources)."""
@@ -137,7 +137,7 @@ class AllResources:
                 accepted.append(slot)
             if len(accepted) == len(passed.starts):
                 break
-            if not self._overtakes:
+            if not self._backfills:
                 passed = replaced(passed, starts=accepted)
                 break
             blocked = self._beyond(spare, 0) & late | self._beyond(left, 1)

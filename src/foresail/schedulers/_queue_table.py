@@ -144,7 +144,7 @@ class QueueTable:
     cluster (``foresail.model.cluster``), if it is not one of them. ``jobs_by_slot`` are
     those that wait or waited, ``slot_of`` the slots by id of those that wait, ``wide`` those that
     never fit, by id.
-    ``version`` counts passes; ``overtakes`` says whether jobs may start before their turn,
+    ``version`` counts passes; ``backfills`` says whether jobs may start before their turn,
     ``starts_in_order`` whether all do whose turn it is.
     """
 
@@ -169,7 +169,7 @@ class QueueTable:
         self._total = partition.total.cpus
         self._follows_probes = queue.follows_probes(scheduler)
         self._scheduler = scheduler
-        self.overtakes = scheduler.one_pass is not in_order_pass
+        self.backfills = scheduler.one_pass is not in_order_pass
         self.starts_in_order = scheduler.one_pass in (in_order_pass, easy_pass)
         self._asking = 0
         self._view: ClusterView | None = None
@@ -259,7 +259,7 @@ class QueueTable:
             tables.order[: tables.counters[queue.WAITING], waiting_jobs.QUEUE].astype(np.int64),
             tables.jobs,
             tables.others,
-            overtakes=self.overtakes,
+            backfills=self.backfills,
             promises=numbers[queue.MOST_RESERVED] > 0.0,
             hopes=numbers[queue.IS_GUARDED] != 0.0,
         )

@@ -213,25 +213,25 @@ def _no_reasons() -> None:
 class _Reasons(Mapping[str, Reason]):
     """Reasons why jobs wait, put into words once they are asked for: few passes are asked about."""
 
-    __slots__ = ("__weakref__", "_in_common", "_now", "_passed", "_table", "_told", "_version")
+    __slots__ = ("__weakref__", "_in_common", "_now", "_passed", "_reported", "_table", "_version")
 
     def __init__(self, table: QueueTable, passed: Passed, now: float) -> None:
         self._now = now
         self._table = table
         self._passed = passed
         self._version = table.version
-        self._told: Mapping[str, Reason] | None = None
+        self._reported: Mapping[str, Reason] | None = None
         self._in_common: _CommonReasons | None = None
 
     def materialise(self) -> Mapping[str, Reason]:
         """All of them; from then on, what becomes of the table does not matter."""
-        if self._told is None:
-            self._told = self._all()
-        return self._told
+        if self._reported is None:
+            self._reported = self._all()
+        return self._reported
 
     def __getitem__(self, job_id: str) -> Reason:
-        if self._told is not None:
-            return self._told[job_id]
+        if self._reported is not None:
+            return self._reported[job_id]
         table = self._table
         if job_id in table.wide:
             return self._too_wide(table.wide[job_id])
@@ -252,7 +252,7 @@ class _Reasons(Mapping[str, Reason]):
         ``mark`` is that of the earlier decision of the same scheduler. None: all may differ.
         """
         table = self._table
-        if self._told is not None or self._version != table.version:
+        if self._reported is not None or self._version != table.version:
             return None, None
         since = mark[1] if isinstance(mark, tuple) and mark[0] is table else -2  # of no pass
         common = self._common()
@@ -262,7 +262,7 @@ class _Reasons(Mapping[str, Reason]):
             *chain.from_iterable(map(self._alike, changed))
         ]
 
-    def tells_of(self, job_id: str) -> bool:
+    def reports_on(self, job_id: str) -> bool:
         """Return whether it reports this job whenever its reason differs."""
         return job_id in self._table.slot_of
 
@@ -419,10 +419,10 @@ class _AllReasons(Mapping[str, Reason]):
         self._parts = parts
 
     def __getitem__(self, job_id: str) -> Reason:
-        told = [reason for part in self._parts if (reason := part.get(job_id)) is not None]
-        if not told:
+        found = [reason for part in self._parts if (reason := part.get(job_id)) is not None]
+        if not found:
             raise KeyError(job_id)
-        return min(told, key=_weight)
+        return min(found, key=_weight)
 
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys(chain.from_iterable(self._parts)))
@@ -435,21 +435,21 @@ class _AllReasons(Mapping[str, Reason]):
         marks = mark if isinstance(mark, list) else []
         if len(marks) != len(self._parts):  # of another cluster
             marks = [None] * len(self._parts)
-        told = [
+        found = [
             part.changed_since(each)
             for part, each in zip(self._parts, marks, strict=True)
             if isinstance(part, _Reasons)
         ]
         changed: list[AlikeReasons] = []
-        for _, some in told:
+        for _, some in found:
             if some is None:
-                return [each for each, _ in told], None
+                return [each for each, _ in found], None
             changed += some
-        return [each for each, _ in told], changed
+        return [each for each, _ in found], changed
 
-    def tells_of(self, job_id: str) -> bool:
+    def reports_on(self, job_id: str) -> bool:
         """Return whether a part reports this job whenever its reason differs."""
-        return any(part.tells_of(job_id) for part in self._parts if isinstance(part, _Reasons))
+        return any(part.reports_on(job_id) for part in self._parts if isinstance(part, _Reasons))
 
 
 def _weight(reason: Reason) -> tuple[int, float]:

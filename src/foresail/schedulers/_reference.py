@@ -222,10 +222,10 @@ class _PartitionReference:
         tables.settle_before(at, now)
         self._drop_taken()
         found = at.found[: at.counters[tables.FOUND]]
-        told = int(np.searchsorted(at.jobs[found, tables.TURN], now))
-        numbers = found[:told].tolist()
-        found[: len(found) - told] = found[told:].copy()
-        at.counters[tables.FOUND] -= told
+        reached = int(np.searchsorted(at.jobs[found, tables.TURN], now))
+        numbers = found[:reached].tolist()
+        found[: len(found) - reached] = found[reached:].copy()
+        at.counters[tables.FOUND] -= reached
         rows = at.jobs[numbers, tables.TURN : tables.LATEST_SECONDS + 1].tolist()
         return [
             (job_id, Due(*row))

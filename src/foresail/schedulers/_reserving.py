@@ -21,8 +21,7 @@ from foresail.model.view import PendingJob, Rejection, Reservation
 _ROUNDING = 1e-9
 
 Alignment: TypeAlias = Literal["latest", "earliest"]
-"""Choice among several possible starts of a reservation; the latest leaves the room near now
-free."""
+"""Choice among possible starts of a reservation; the latest leaves room near now free."""
 
 _Span: TypeAlias = tuple[float, float]
 """Begin and end (seconds)."""

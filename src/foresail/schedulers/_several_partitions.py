@@ -55,8 +55,8 @@ class _SharedMoment:
                 self._promise(number, self._tables[number], passed)
         if starts:
             self._start_in_order()
-            self._overtake(plans)
-        return [self._told(number, table) for number, table in enumerate(self._tables)]
+            self._backfill(plans)
+        return [self._passed(number, table) for number, table in enumerate(self._tables)]
 
     def _start_in_order(self) -> None:
         """Start until the first in line of each partition waits; keep what is free for it.
@@ -77,7 +77,7 @@ class _SharedMoment:
             ):
                 self._keep(number, pending, math.inf)
 
-    def _overtake(self, plans: Sequence[Mapping[str, float]]) -> None:
+    def _backfill(self, plans: Sequence[Mapping[str, float]]) -> None:
         """Let each partition's own pass find who starts behind its first in line, and plan."""
         soonest: dict[int, float] = {}
         for number in self._kept:
@@ -106,7 +106,7 @@ class _SharedMoment:
             table = self._tables[number]
             sharing = [each for each in soonest if {*self._tables[each].records} & {*table.records}]
             limit = min(soonest[each] for each in sharing)
-            for pending in table.waiting() if table.overtakes and len(sharing) > 1 else ():
+            for pending in table.waiting() if table.backfills and len(sharing) > 1 else ():
                 if self._view.now + pending.planned_seconds <= limit:
                     self._starts(number, pending, self._free)
 
@@ -166,11 +166,11 @@ class _SharedMoment:
             if job_id not in self._promised or start < self._promised[job_id][1]:
                 self._promised[job_id] = number, start
 
-    def _told(self, number: int, table: QueueTable) -> Passed:
+    def _passed(self, number: int, table: QueueTable) -> Passed:
         """Return what has become of the jobs that wait for a partition."""
         slot_of = table.slot_of
-        started = {slot_of[each]: told for each, told in self._started.items() if each in slot_of}
-        planned = {slot_of[each]: told for each, told in self._promised.items() if each in slot_of}
+        started = {slot_of[each]: when for each, when in self._started.items() if each in slot_of}
+        planned = {slot_of[each]: when for each, when in self._promised.items() if each in slot_of}
         here = {slot: running for slot, (where, running) in started.items() if where == number}
         held = sum(running.job.cpus for running in here.values())
         return Passed(
@@ -199,7 +199,7 @@ def tables_of(
     partitions = [*named.whole(cluster)]
     takes = [_taken_by(each, partitions, named) for each in partitions]
 
-    def told_before(number: int) -> Callable[[Job], bool]:
+    def seen_before(number: int) -> Callable[[Job], bool]:
         earlier = [*zip(takes[:number], partitions, strict=False)]
         return lambda job: any(
             takes_it(job) and job.cpus <= each.total.cpus for takes_it, each in earlier
@@ -207,7 +207,7 @@ def tables_of(
 
     return [
         QueueTable(
-            scheduler, each, summaries, takes[number], told_before(number), named.records[each.name]
+            scheduler, each, summaries, takes[number], seen_before(number), named.records[each.name]
         )
         for number, each in enumerate(partitions)
     ]

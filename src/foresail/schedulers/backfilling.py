@@ -85,8 +85,7 @@ class EasyParameters:
     plan: str = "predicted"
     """Runtime to plan with: an expression over job fields, such as ``q75`` or ``requested``."""
     reservations: int = 1
-    """Number of blocked jobs at the front of the queue that no job may delay; 0 reserves for
-    none."""
+    """Number of blocked jobs at the front of the queue that none may delay; 0 reserves for none."""
     age_limit_seconds: float = math.inf
     """Jobs that have waited this long come first, in order of arrival."""
 

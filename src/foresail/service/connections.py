@@ -138,8 +138,7 @@ class OpenConnection:
     socket: socket.socket
     peer: Peer
     due: float
-    """Time at which it has waited too long for its other end; infinite while that waits for an
-    answer."""
+    """Time until which it waits for its other end; infinite while that waits for an answer."""
     transport: asyncio.Transport | None = None
     unsent_since: float = math.inf
     is_ended: bool = False

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 from foresail.explain.reason_words import end_words
 from foresail.live.command_job import CommandJob
 from foresail.live.run_clock import by_clock_of_run
-from foresail.live.run_log import SNAPSHOT_EVERY, TELL_ONLY, KnownRun
+from foresail.live.run_log import INFORMATIVE, SNAPSHOT_EVERY, KnownRun
 from foresail.live.source import DaemonCommand
 from foresail.model import event
 from foresail.model import event as events
@@ -357,7 +357,7 @@ class StoreLog:
             self.commit()
 
     def follow(self, state: State) -> None:
-        """Tell of jobs as they stand in this state after each step."""
+        """Report jobs as they stand in this state after each step."""
         self._state = state
 
     def append(self, record: Record) -> None:
@@ -367,7 +367,7 @@ class StoreLog:
         line = record_line(record)
         self._records.append(record)
         self._lines.append(line)
-        if not isinstance(record, TELL_ONLY):
+        if not isinstance(record, INFORMATIVE):
             self._compaction.take(record, line, self._end + len(self._lines))
             self._since_snapshot += 1
 

@@ -256,8 +256,8 @@ class Feed:
         ]
 
     async def _chunk(self, some: Sequence[tuple[int, Record]], *, says_whose: bool) -> Chunk:
-        tells = [each for each in (feed_item(*numbered) for numbered in some) if each.kind]
-        job_ids = {each.job_id for each in tells if each.job_id}
+        items = [each for each in (feed_item(*numbered) for numbered in some) if each.kind]
+        job_ids = {each.job_id for each in items if each.job_id}
         owners: Mapping[str, str] = {}
         if job_ids and says_whose:
             owners = await asyncio.to_thread(self._store.owners, job_ids)
@@ -267,7 +267,7 @@ class Feed:
                 owners.get(each.job_id, "") if each.job_id else None,
                 f"id: {each.number}\nevent: {each.kind}\ndata: {json.dumps(each.says)}\n\n",
             )
-            for each in tells
+            for each in items
         ]
         return Chunk(some[0][0] - 1, some[-1][0], lines, says_whose)
 

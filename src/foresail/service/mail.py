@@ -127,7 +127,7 @@ class MailHook:
             return
         self._wanted[job_id] = job
         if attempt == 1 and "BEGIN" in job.mail_type.split(","):
-            self._tell(job, "BEGIN", "Began", {})
+            self._send(job, "BEGIN", "Began", {})
 
     def ended(self, outcome: Outcome) -> None:
         """An attempt of a job has ended."""
@@ -141,14 +141,14 @@ class MailHook:
         kind = next((each for each in _OF_ENDS[because] if each in asked), None)
         if kind is not None:
             said = str(because) if code is None else f"{because}, exit code {code}"
-            told = {
+            more = {
                 "FORESAIL_MAIL_STATE": str(because),
                 "FORESAIL_MAIL_EXIT_CODE": "" if code is None else str(code),
                 "FORESAIL_MAIL_RUNTIME_SECONDS": f"{outcome.runtime_seconds:.3f}",
             }
-            self._tell(job, kind, f"Ended ({said}), run time {outcome.runtime_seconds:.0f} s", told)
+            self._send(job, kind, f"Ended ({said}), run time {outcome.runtime_seconds:.0f} s", more)
 
-    def _tell(self, job: CommandJob, kind: str, happened: str, told: Mapping[str, str]) -> None:
+    def _send(self, job: CommandJob, kind: str, happened: str, more: Mapping[str, str]) -> None:
         name = "".join(sign if sign.isprintable() else "?" for sign in job.name)
         subject, to = f"Foresail Job_id={job.job_id} Name={name} {happened}", job.mail_user
         own = {each: os.environ[each] for each in _KEPT if each in os.environ}
@@ -159,7 +159,7 @@ class MailHook:
             "FORESAIL_MAIL_JOB_ID": job.job_id,
             "FORESAIL_MAIL_JOB_NAME": name,
             "FORESAIL_MAIL_USER": job.user,
-            **told,
+            **more,
         }
         try:
             self._calls.put_nowait(([*self._program, "-s", subject, to], {**own, **values}))

@@ -201,8 +201,8 @@ class ServiceMetrics:
     ) -> bytes:
         """All of them as Prometheus reads them, as things stand; ``waiting`` jobs by reason."""
         for name, judged in (("runtimes", runtimes), ("starts", starts)):
-            if judged.told:
-                self._covered.labels(name).set(judged.within / judged.told)
+            if judged.made:
+                self._covered.labels(name).set(judged.within / judged.made)
         if snapshot is not None:
             self._waiting.clear()
             for reason, count in waiting.items():
@@ -229,7 +229,7 @@ class CompileWatch(event.Listener):
 
     def __init__(self) -> None:
         self._depth = 0
-        self._is_told = False
+        self._is_reported = False
         self.goes_on = False
         """True if what jobs need is looked for, of which more is to be compiled if any was."""
 
@@ -245,14 +245,14 @@ class CompileWatch(event.Listener):
     def remark(self) -> str:
         """Return what people should know now; empty if nothing is compiled."""
         if self.goes_on:
-            return _WORDS_FOR_JOBS if self._is_told else ""
+            return _WORDS_FOR_JOBS if self._is_reported else ""
         return _WORDS if self._depth else ""
 
     def on_start(self, event: Any) -> None:  # noqa: ARG002 - the signature is Numba's
         """Something is compiled, for itself or as part of what is."""
         self._depth += 1
-        if not self._is_told:
-            self._is_told = True
+        if not self._is_reported:
+            self._is_reported = True
             _LOG.info("%s", self.remark)
 
     def on_end(self, event: Any) -> None:  # noqa: ARG002 - the signature is Numba's

@@ -250,8 +250,7 @@ _MOST_WORK: Final = SCENARIOS * 1_000
 """Jobs times futures at most, unless there are fewer futures than the fewest."""
 
 _MANY: Final = 2_000
-"""Number of jobs below which forecasts take no time that counts: what took long has loaded
-kernels."""
+"""Number of jobs below which forecasts take no time that counts, but to load kernels."""
 
 _REST_ASKED: Final = 5.0
 _FEW_SECONDS: Final = 0.1
@@ -283,8 +282,7 @@ _DOUBTFUL: Final = 0.6
 
 _LAST: Final = 200
 _FEWEST_LAST: Final = 30
-"""Number of forecasts of a kind of which it is stated how they held; of fewer than the latter
-nothing."""
+"""Numbers of forecasts of a kind that its accuracy is stated of, and below which it is not."""
 
 _DRAWING: Final = ThreadPoolExecutor(2, thread_name_prefix="forecasts")
 """Kernels may be compiled here first, for minutes: nothing else waits for these threads."""
@@ -381,8 +379,8 @@ class Forecasts:
     """Share of the last forecasts that held, by horizon."""
     stood_in: StandInRecord = StandInRecord()
     stand_in: str | None = None
-    """Reason for which a simpler rule than the policy's own starts jobs in the futures; None if
-    none does."""
+    """Reason why a simpler rule than the policy's own starts jobs in the futures; None if none
+    does."""
 
     def doubt(self, start: Range) -> float | None:
         """Return the share of ranges so far ahead that held, where these were too few."""

@@ -236,7 +236,7 @@ class SnapshotCache:
             coming.set_result(snapshot)
 
     def started(self, job: Job, attempt: int) -> None:
-        """It is in the snapshot; tell of it by mail."""
+        """It is in the snapshot; report it by mail."""
         if self.mail is not None:
             self.mail.started(job.job_id, attempt)
 

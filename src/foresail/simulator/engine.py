@@ -179,7 +179,9 @@ def _row(outcome: Outcome, state: State) -> schedule.ScheduleRow:
     belief = state.submitted_job(outcome.job_id).prediction
     predicted = (belief.mean(), belief.quantile(0.10), belief.quantile(0.90))
     placement = running.placement
-    row = schedule.attempt_row(outcome, predicted, running.corrections, running.overtook, placement)
+    row = schedule.attempt_row(
+        outcome, predicted, running.corrections, running.backfilled, placement
+    )
     return (*row, *schedule.part_columns(outcome, running.held.cpus)) if running.stage else row
 
 

@@ -165,7 +165,7 @@ class SimulatedCluster:
         self._ends: list[
             tuple[float, int, _RunningAllocation]
         ] = []  # a heap; some have moved since
-        self._ends_told = 0
+        self._ends_pushed = 0
         self._soonest: float | None = None  # as long as nothing has changed since it was found
 
     def history(self) -> Sequence[news.HistoryOutcome]:
@@ -262,8 +262,8 @@ class SimulatedCluster:
             if running.ended_because is not news.EndedBecause.PREEMPTED:
                 running.end_seconds = max(end.end_seconds, self._begin_seconds)
                 running.ended_because = end.ended_because
-                heapq.heappush(self._ends, (running.end_seconds, self._ends_told, running))
-                self._ends_told += 1
+                heapq.heappush(self._ends, (running.end_seconds, self._ends_pushed, running))
+                self._ends_pushed += 1
 
     def _end(
         self, running: _RunningAllocation, now: float, because: news.EndedBecause

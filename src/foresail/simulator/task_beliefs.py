@@ -124,12 +124,12 @@ def _teach(
     order = order_of_events(history, np.ones(len(history), dtype=np.bool_), "on_completion")
     shift = float(asked.inputs.specs[first_slot, SUBMIT] - history.jobs["submit_seconds"][0])
     mean = stages.stage_seconds / stages.width
-    told = (order.kind == SUBMISSION) | (order.kind == END)
-    jobs = order.slot[told]
+    observed = (order.kind == SUBMISSION) | (order.kind == END)
+    jobs = order.slot[observed]
     counts = np.diff(stages.first_stage)[jobs]
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     rows = np.repeat(stages.first_stage[jobs], counts) + within
-    is_end = order.kind[told] == END
+    is_end = order.kind[observed] == END
     ends = np.repeat(is_end, counts)
     learned = np.cumsum(is_end)
     experienced = np.zeros(len(history), dtype=np.bool_)
@@ -138,7 +138,7 @@ def _teach(
         asked.steps,
         asked.inputs,
         rows + first_slot,
-        np.repeat(order.time[told], counts) + shift,
+        np.repeat(order.time[observed], counts) + shift,
         np.where(ends, mean[rows], np.nan),
         (within == 0) & np.repeat(experienced[jobs], counts),
         proved,

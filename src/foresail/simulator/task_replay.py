@@ -167,7 +167,7 @@ def _tables(
         start=np.full(tasks, np.nan),
         order=np.zeros(tasks, dtype=np.int64),
         tasks=np.zeros((tasks, _loop.TASK_COLUMNS), dtype=np.int64),
-        told=np.zeros(tasks),
+        runtimes=np.zeros(tasks),
         end=np.full(submit.size, np.nan),
         ends=np.zeros((min(int(slots.sum()), tasks), HEAP_COLUMNS)),
         counters=np.zeros(_loop.COUNTERS, dtype=np.int64),

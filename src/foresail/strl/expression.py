@@ -31,8 +31,7 @@ class _Leaf:
     """Number of them, at least 1."""
     start_seconds: float
     duration_seconds: float
-    """Begin and duration, from the time that the expression counts from; the duration is above
-    0."""
+    """Begin and duration (above 0), from the time that the expression counts from."""
     value: float
     """Worth, not negative."""
 

@@ -77,13 +77,13 @@ class Parser:
     """
 
     def __init__(
-        self, text: str, source: object | None, told: Mapping[str, frozenset[str]] | None = None
+        self, text: str, source: object | None, known: Mapping[str, frozenset[str]] | None = None
     ) -> None:
         self._tokens = list(tokens(text))
         self._at = 0
         self._brackets: list[Token] = []
         self._source = source
-        self._told = told
+        self._known = known
         self._sets: dict[str, frozenset[str]] = {}
         self._unused_sets: dict[str, Position] = {}
         self._expressions: dict[str, strl.Expression] = {}
@@ -189,7 +189,7 @@ class Parser:
         word = first.text.lower() if first.kind == "word" else ""
         if self._is_named():
             self._definition(self._take())
-        elif self._told is not None and word in _STATEMENTS:
+        elif self._known is not None and word in _STATEMENTS:
             raise self._wrong("what there is is known", first, "sets and one expression")
         elif word == "nodes":
             self._take()
@@ -294,10 +294,10 @@ class Parser:
         self._unused_sets.pop(name.text, None)
         if name.text in self._sets:
             return self._sets[name.text]
-        return (self._told or {})[name.text]
+        return (self._known or {})[name.text]
 
     def _is_set(self, name: Token) -> bool:
-        return name.text in self._sets or name.text in (self._told or {})
+        return name.text in self._sets or name.text in (self._known or {})
 
     def _braces(self) -> frozenset[str]:
         self._open("{", "no set of nodes")

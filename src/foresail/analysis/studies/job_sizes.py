@@ -174,7 +174,7 @@ def outcome_breakdown(workload: Workload) -> Answer | str:
     """
     outcome = columns.outcomes(workload)
     if outcome is None:
-        return columns.NOT_TOLD
+        return columns.NOT_STATED
     work = np.nan_to_num(columns.cpus(workload) * columns.runtimes(workload))
     ended = pl.DataFrame({"outcome": outcome, "work": work}).drop_nulls()
     sums = ended.group_by("outcome").agg(jobs=pl.len(), work=pl.col("work").sum())
@@ -240,7 +240,7 @@ def sizes_by_outcome(workload: Workload) -> Answer | str:
     """
     outcome = columns.outcomes(workload)
     if outcome is None:
-        return columns.NOT_TOLD
+        return columns.NOT_STATED
     cpus = columns.cpus(workload)
     sized = np.isfinite(cpus)
     successful = cpus[sized & (outcome == "successful").fill_null(value=False).to_numpy()]
@@ -296,7 +296,7 @@ def success_by_cpu_hours(workload: Workload) -> Answer | str:
     """
     outcome = columns.outcomes(workload)
     if outcome is None:
-        return columns.NOT_TOLD
+        return columns.NOT_STATED
     hours = columns.cpus(workload) * columns.runtimes(workload) / _HOUR_SECONDS
     usable = np.isfinite(hours) & outcome.is_not_null().to_numpy()
     if not usable.any():

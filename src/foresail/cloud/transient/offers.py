@@ -141,7 +141,7 @@ class TransientType:
     name: str
     """Unique."""
     capacity: float
-    """Capacity of one machine, above 0, in whatever unit all types share (cores, ECU, requests a
+    """Capacity of one machine, above 0, in a unit that all types share (cores, ECU, requests a
     second)."""
     availability: float
     """Share of time, 0 to 1, that its machines are up."""

@@ -100,8 +100,7 @@ class GreenAnswer:
     """Share of jobs of which nothing is believed: they start at once."""
     blocks: int
     block_seconds: float
-    """Blocks that were drawn anew: how many there are, and how long each is; 0 for too short a
-    log."""
+    """Blocks that were drawn anew: their number, and the length of each; 0 for too short a log."""
     course: GreenCourse
     """Use over time, with no patience and the longest."""
 

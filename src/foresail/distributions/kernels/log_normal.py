@@ -71,8 +71,7 @@ STANDARD_QUANTILES: Final = (
     0.6744897501960817,
     1.2815515655446006,
 )
-"""Quantiles of the standard normal distribution at ``QUANTILE_LEVELS``, as ``upper_quantile`` has
-them."""
+"""Quantiles of the standard normal distribution at ``QUANTILE_LEVELS``."""
 _ROOT_HALF: Final = math.sqrt(0.5)
 
 # Wichura (1988), algorithm AS 241: numerator and denominator by falling powers, for the middle of

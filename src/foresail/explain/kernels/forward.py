@@ -21,16 +21,15 @@ _ROUNDING: Final = 1e-9
 _FREE, _HEAD, _SHADOW, _EXTRA, _DUE_HEAD, _DUE_SHADOW, _DUE_EXTRA, _IS_STALE, _STARTED = range(9)
 _HELD_FIRST: Final = 9
 _PARTITION_COLUMNS = 10
-"""Numbers of a partition: free cpus; the first job that has no room, when it should have, and how
-many more cpus are free then; the same of those that are due; whether a pass is to be made (again);
-how many of those that are asked for have started; cpus that jobs hold which were due when they
-started."""
+"""Numbers of a partition: free cpus; the first job that has no room, its start and the cpus more
+that are free then; the same of those that are due; whether a pass is to be made (again); how many
+of those that are asked for have started; cpus that jobs hold which were due when they started."""
 
 _RUNNING, _BEGIN, _WAITING, _DUE = range(4)
 _COUNTERS: Final = 4
-"""Numbers of jobs: those that run, with an end on the heap and a planned one; the place where the
-line begins, those before having started; those in line, and how many of these, from its front on,
-are due."""
+"""Numbers of jobs that run, with an end on the heap and a planned one; place where the line begins,
+those before having started; how many are in line, and how many of these, from its front, are
+due."""
 
 _MOST_GONE: Final = 64
 """Jobs that have started stay in line until they are so many: closing ranks is looking at all."""

@@ -66,9 +66,8 @@ USER_COLUMNS: Final = 8
 JOBS: Final = 9
 JOB_COLUMNS: Final = 10
 MEMBER_COLUMNS: Final = 11
-"""Entries of the model about a member: addresses of its steps (``REFRESH``: 0 for none), the place
-and size of its model, the first of its columns and how many, among those of users and those of
-jobs."""
+"""Entries of the model about a member: addresses of its steps (``REFRESH``: 0 for none), place and
+size of its model, the first of its columns and how many, among those of users and of jobs."""
 
 ANCHORS: Final = (2, 4, 5, 8, 13, 18, 21, 22, 24)
 """Places in ``BELIEF_LEVELS`` of the levels at which composites learn; between them they
@@ -131,7 +130,7 @@ def cut_and_sort(belief: Floats, limit: float) -> None:
 
 @bare_step(PREDICTOR_STEP)
 def started(inputs: PredictorInputs) -> None:
-    """A composite's reaction to a start: tell the members."""
+    """A composite's reaction to a start: report it to the members."""
     for k in range(int(inputs.model[MEMBERS])):
         call_predictor_step(inputs.model[member_place(k) + STARTED], inputs_of(k, inputs))
 

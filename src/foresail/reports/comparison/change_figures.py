@@ -91,8 +91,8 @@ def relative_metrics(view: ReportView) -> Figure | MissingFigure:
         }
         x = [ratio.value for ratio in ratios]
         y = [metrics.index(change.metric) + shift for change in changes]
-        told = [_told(change) for change in changes]
-        traces.append(looks.marks_of(style, x, y, "%{text}", error_x=interval, text=told))
+        hovers = [_hover(change) for change in changes]
+        traces.append(looks.marks_of(style, x, y, "%{text}", error_x=interval, text=hovers))
     rows = [
         _row(comparison.other, comparison.change(metric))
         for comparison in view.comparisons
@@ -285,7 +285,7 @@ def _reach(upper: float, lower: float) -> float:
     return max(upper - lower, 0.0) if math.isfinite(upper - lower) else 0.0
 
 
-def _told(change: Change) -> str:
+def _hover(change: Change) -> str:
     words = (
         f"{METRIC_WORDS[change.metric]}: {said(change.metric, change.baseline)} → "
         f"{said(change.metric, change.other.value)}<br>{number(change.ratio.value)}× the baseline"

@@ -142,9 +142,9 @@ def _summary_section(view: views.ReportView, command: str | None) -> str:
     names = [*map(html.policy_name, view.styles)]
     numbers = [
         *(
-            html.ranked(f"Summary table {number}", told, names[-len(told.names) :])
+            html.ranked(f"Summary table {number}", rows, names[-len(rows.names) :])
             + html.note(f"{caption.replace('* best', '★ best')}.")
-            for number, (told, caption) in enumerate(views.summary_tables(view.summaries), start=1)
+            for number, (rows, caption) in enumerate(views.summary_tables(view.summaries), start=1)
         ),
         html.note(view.schedules[0].meta.partitions_said),
         html.ranked("Partitions", partitions, map(html.as_html, partitions.names)) if parts else "",
@@ -217,7 +217,7 @@ def _footer(view: views.ReportView, command: str | None) -> str:
     conventions = ", ".join(sorted({s.meta.conventions for s in view.schedules}))
     engines = ", ".join(sorted({s.meta.engine or "real run" for s in view.schedules}))
     made = (
-        f"Carried out by: {engines}. Conventions of the replay: {conventions}. “Overtaken”: a job "
+        f"Carried out by: {engines}. Conventions of the replay: {conventions}. “Passed”: a job "
         "submitted later started first; “would have fitted”: into the processors free at that "
         "instant. Times count from the first submission; day 1 is its first 24 hours."
     )

@@ -64,7 +64,7 @@ def alone(summary: Summary) -> list[str]:
         f"machine is used."
     )
     sentences.append(
-        f"{percent(summary.overtaken_share)} of the jobs were overtaken by one submitted later; "
+        f"{percent(summary.overtaken_share)} of the jobs were passed by one submitted later; "
         f"{percent(summary.passed_over_share)} would have fitted into its place."
     )
     return sentences

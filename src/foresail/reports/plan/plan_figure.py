@@ -285,7 +285,7 @@ def _hide(canvas: _Canvas, one: tuple[float, float, str], other: tuple[float, fl
 def _points(canvas: _Canvas) -> dict[str, Any]:
     """Invisible points on the bars that tell about them when pointed at."""
     view = canvas.view
-    x, y, told = [], [], []
+    x, y, hovers = [], [], []
     for bars, words in ((view.running, "runs"), (view.planned, "planned"), (view.past, "ended")):
         for bar in bars:
             left, right = canvas.shown(bar.start_seconds, max(bar.likely_seconds, bar.low_seconds))
@@ -293,21 +293,21 @@ def _points(canvas: _Canvas) -> dict[str, Any]:
                 for part in (0.05, 0.5, 0.95):
                     x.append(round(left + part * (right - left), 4))
                     y.append((first + end) / 2)
-                    told.append(_told(bar, words, view.moment.now))
+                    hovers.append(_hover(bar, words, view.moment.now))
     return {
         "type": "scatter",
         "mode": "markers",
         "name": "points",
         "x": x[:_MOST_POINTS],
         "y": y[:_MOST_POINTS],
-        "text": told[:_MOST_POINTS],
+        "text": hovers[:_MOST_POINTS],
         "marker": {"opacity": 0, "size": 14, "color": "@ink"},
         "hovertemplate": "%{text}<extra></extra>",
         "showlegend": False,
     }
 
 
-def _told(bar: Bar, words: str, now: float) -> str:
+def _hover(bar: Bar, words: str, now: float) -> str:
     job = bar.job
     lines = [f"job {literal(job.job_id)}: {job.cpus:g} cpus"]
     if words == "ended":

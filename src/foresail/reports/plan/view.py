@@ -179,8 +179,7 @@ class Bar:
     low_seconds: float
     likely_seconds: float
     high_seconds: float
-    """Times at which it ends with a probability of 10, 50 and 90 % (all the same if it has
-    ended)."""
+    """Times at which it ends with a probability of 10, 50 and 90 % (all one if it has ended)."""
     runs: Runs
     """Its lanes."""
     chance: float | None

@@ -218,7 +218,7 @@ def candidates_table(advice: Advice, prices: PriceCatalogue) -> NumbersTable:
         Column(
             "has to be known",
             "rests_on",
-            lambda each: advice_words.has_to_be_told(each.rule, advice),
+            lambda each: advice_words.needs_to_know(each.rule, advice),
         ),
     ]
     return numbers_table(
@@ -228,7 +228,7 @@ def candidates_table(advice: Advice, prices: PriceCatalogue) -> NumbersTable:
         columns,
         f"The best of each kind on the log as it is, whatever the risk and the targets: "
         f"{prices.currency} a month, and the same with waiting at its price. Limit: of a wait. "
-        "Short: rented at once below, or tried for so long. " + " ".join(_told_how(advice)),
+        "Short: rented at once below, or tried for so long. " + " ".join(_notes_on_rules(advice)),
     )
 
 
@@ -241,9 +241,9 @@ def _said_short(seconds: float) -> str:
     return duration(seconds) if seconds else "–"
 
 
-def _told_how(advice: Advice) -> list[str]:
+def _notes_on_rules(advice: Advice) -> list[str]:
     """Say where runtimes, waits and lifetimes come from."""
-    told = [
+    remarks = [
         "True runtimes are not known on submission: what needs them is not advised."
         if advice.believed_by == TRUTH
         else f"Runtimes are those that {advice.believed_by} believed on submission.",
@@ -252,11 +252,11 @@ def _told_how(advice: Advice) -> list[str]:
         "third of the log and is used after it.",
     ]
     if advice.transient is not None:
-        told.append(
+        remarks.append(
             "Knowing lifetimes, it tries jobs on transient machines, which are taken back as the "
             "history says; a trial that is lost is begun anew on demand."
         )
-    return [*told, "Both are tried with the best limits of the plain rule."]
+    return [*remarks, "Both are tried with the best limits of the plain rule."]
 
 
 _POINT: Final = "solid", "star"
@@ -399,7 +399,7 @@ def record(advice: Advice, prices: PriceCatalogue) -> dict[str, Any]:
                 "wait_model": advice.wait_model,
                 "trials_on": rule.trials if rule.name == "speculative" else None,
                 "words": advice_words.rule_words(rule),
-                "has_to_be_told": advice_words.has_to_be_told(rule, advice),
+                "needs_to_know": advice_words.needs_to_know(rule, advice),
             },
             "rent": "on demand" if advice.transient is None else "on demand or transient",
         },

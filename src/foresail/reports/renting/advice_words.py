@@ -40,11 +40,11 @@ def money(amount: float, prices: PriceCatalogue) -> str:
 
 def rule_name(rule: WaitingRule) -> str:
     """A rule in a few words."""
-    told = [
+    terms = [
         *(["learned waits"] if rule.waits == "learned" else []),
         *(["transient trials"] if rule.trials == "transient" else []),
     ]
-    return ", ".join([RULE_NAMES[rule.name], *told])
+    return ", ".join([RULE_NAMES[rule.name], *terms])
 
 
 def rule_words(rule: WaitingRule) -> str:
@@ -58,16 +58,16 @@ def rule_words(rule: WaitingRule) -> str:
     return words
 
 
-def has_to_be_told(rule: WaitingRule, advice: Advice) -> str:
+def needs_to_know(rule: WaitingRule, advice: Advice) -> str:
     """Say what a rule goes by that must be believed or learned."""
-    told = []
+    terms = []
     if rule.goes_by_runtimes:
-        told.append("true runtimes" if advice.believed_by == TRUTH else "runtimes")
+        terms.append("true runtimes" if advice.believed_by == TRUTH else "runtimes")
     if rule.waits == "learned":
-        told.append("waits")
+        terms.append("waits")
     if rule.trials == "transient":
-        told.append("lifetimes")
-    return ", ".join(told) or "nothing"
+        terms.append("lifetimes")
+    return ", ".join(terms) or "nothing"
 
 
 def _plain_rule_words(rule: WaitingRule) -> str:

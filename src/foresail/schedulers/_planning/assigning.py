@@ -26,8 +26,7 @@ from foresail.schedulers.kernels.plan_filling import grant, take_in_turn
 
 _ROUNDING = 1e-7
 _MOST_COLUMNS = 20_000
-"""Columns of a program that says which cells jobs take; one of more is not solved within a
-second."""
+"""Columns of a program of cells that jobs take; one of more is not solved within a second."""
 
 
 def likely_placement(job: Job, space: Space, places: CellMap) -> Placement:

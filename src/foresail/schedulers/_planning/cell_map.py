@@ -195,7 +195,7 @@ class CellMap:
             _remember(self._named_cells, nodes, known)
         return known
 
-    def tells_apart(self, nodes: tuple[str, ...]) -> bool:
+    def separates(self, nodes: tuple[str, ...]) -> bool:
         """Return whether the cells of some nodes have no others."""
         return sum(self._node_counts[cell] for cell in bits(self.cells_with(nodes))) == sum(
             name in self.cell_of_node for name in nodes

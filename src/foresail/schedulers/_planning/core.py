@@ -49,8 +49,7 @@ class CycleRecord(SolveRecord):
     pending: int
     left_out: int
     running: int
-    """Numbers of jobs that waited, of those among them that it did not look at, and of those that
-    ran."""
+    """Numbers of jobs that waited, of these that it did not look at, and that ran."""
     options: int
     """Starts that were worth something."""
     cycle_seconds: float
@@ -172,7 +171,7 @@ class PlanAhead(ReservingScheduler):
         if self._places.cluster is not view.cluster:
             self._places = CellMap(view.cluster)
             self._carried = ()
-        if not all(map(self._places.tells_apart, named_sets)):
+        if not all(map(self._places.separates, named_sets)):
             self._places = CellMap(view.cluster, named_sets)
             self._carried = ()
 

@@ -56,7 +56,7 @@ def _fits_now(
     victims: Sequence[RunningJob],
     places: CellMap,
 ) -> Booleans:
-    """Tell whether the tasks of each job fit in its set of places, with all victims stopped.
+    """Return whether the tasks of each job fit in its set of places, with all victims stopped.
 
     That is about each job alone, and about those of one stage on named nodes; True for all others.
     """

@@ -113,8 +113,7 @@ class WholeJobs:
     """True for these jobs; shape (jobs,)."""
     least: float
     most: float
-    """Least and most that their starts are worth, of those worth half as much as any start, or
-    more."""
+    """Least and most worth of their starts, of those worth half as much as any start, or more."""
     others: float
     """Worth of all the other jobs together, each with its best start."""
     little: float

@@ -259,12 +259,12 @@ def utility_decay(asking: PendingJob | RunningJob, parameters: PlanAheadParamete
     end = begin + parameters.best_effort_horizon_seconds
     if value is None:
         return UtilityDecay(worth, begin, end)
-    told = StandInValue(worth, begin, end, job.job_id, value, worth)
-    return replace(told, full=told.at(begin))
+    stand_ins = StandInValue(worth, begin, end, job.job_id, value, worth)
+    return replace(stand_ins, full=stand_ins.at(begin))
 
 
 def _counts_late(belief: Distribution, allowed: float, parameters: PlanAheadParameters) -> bool:
-    """Tell whether a job is worth something late: it may always have been hopeless."""
+    """Return whether a job is worth something late: it may always have been hopeless."""
     if parameters.over_estimates != "adaptive":
         return parameters.over_estimates == "on"
     in_time = float(belief.cumulative(max(allowed, 0.0)))
@@ -332,12 +332,12 @@ def decaying_worth(
         worth[straight] = 1.0 - lost[straight] / width[straight, np.newaxis]
     worth = full[:, np.newaxis] * np.maximum(worth, 0.0)
     worth = np.where(worth < _WORTHLESS * full[:, np.newaxis], 0.0, worth)
-    told = [at for at, decay in enumerate(decays) if isinstance(decay, StandInValue)]
-    if told:
+    stand_ins = [at for at, decay in enumerate(decays) if isinstance(decay, StandInValue)]
+    if stand_ins:
         levels = np.tile((np.arange(_QUANTILES) + 0.5) / _QUANTILES, (len(decays), 1))
         runtimes = beliefs.quantiles(levels) * slowdown
         moments: Floats = now + np.arange(slots, dtype=np.float64) * step
-        for at in told:
+        for at in stand_ins:
             worth[at] = _mean_worth(decays[at], runtimes[at], moments)
     return worth
 
@@ -379,7 +379,7 @@ def _late_worth(victim: RunningJob, now: float, parameters: PlanAheadParameters)
 
 
 def may_be_stopped(running: RunningJob, now: float, back_off_seconds: float) -> bool:
-    """Tell whether a running job has no deadline, or has missed it; not as it starts.
+    """Return whether a running job has no deadline, or has missed it; not as it starts.
 
     Nor before it has run on for a while, if it was stopped before.
     """

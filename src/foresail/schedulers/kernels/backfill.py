@@ -157,7 +157,7 @@ def shadow_of(free: float, needed: float, release: Floats, releases: int) -> tup
 
 @bare_step(PASS_STEP)
 def in_order_pass(inputs: PassInputs) -> int:
-    """Start from the front of the queue; no job overtakes."""
+    """Start from the front of the queue; no job backfills."""
     return start_in_order(inputs)[1]
 
 

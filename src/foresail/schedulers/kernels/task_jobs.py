@@ -35,7 +35,7 @@ the first queue."""
 
 TASKS: Final = task_queues.QUEUE_COLUMNS
 PILOTS_OF_JOB: Final = task_queues.QUEUE_COLUMNS + 1
-TOLD: Final = task_queues.QUEUE_COLUMNS + 2
+SEEN: Final = task_queues.QUEUE_COLUMNS + 2
 RATIO: Final = task_queues.QUEUE_COLUMNS + 3
 ESTIMATE: Final = task_queues.QUEUE_COLUMNS + 4
 ESTIMATED: Final = task_queues.QUEUE_COLUMNS + 5
@@ -174,7 +174,7 @@ def submit_job(
     row[TASKS] = tasks
     row[FIRST_TASKS] = first_order.size
     row[ORDINAL] = ordinal
-    for column in (PILOTS_OF_JOB, TOLD, RATIO, ENDED_TASKS, SECONDS, FIRST_SECONDS, FIRST_SQUARES):
+    for column in (PILOTS_OF_JOB, SEEN, RATIO, ENDED_TASKS, SECONDS, FIRST_SECONDS, FIRST_SQUARES):
         row[column] = 0.0
     row[ESTIMATE] = math.nan
     row[ESTIMATED] = math.nan
@@ -265,9 +265,9 @@ def end_task_of_job(
     # Pilots are the first in the order of starts.
     if place >= row[PILOTS_OF_JOB]:
         return False
-    pilot_seconds[int(row[TOLD])] = seconds
-    row[TOLD] += 1.0
-    return bool(row[TOLD] == row[PILOTS_OF_JOB])
+    pilot_seconds[int(row[SEEN])] = seconds
+    row[SEEN] += 1.0
+    return bool(row[SEEN] == row[PILOTS_OF_JOB])
 
 
 @part

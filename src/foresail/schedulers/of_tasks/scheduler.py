@@ -141,7 +141,7 @@ class _UnfinishedJob:
     stages: tuple[Stage, ...]
     begins: Integers
     order: Integers
-    told: Floats
+    pilot_seconds: Floats
     ready: int
     left: list[int]
     again: list[tuple[str, int, int, int]] = field(default_factory=list)
@@ -198,7 +198,7 @@ class TaskScheduler(QueuesTasks):
         sizes, self._sizes = tuple(self._sizes), []
         return sizes
 
-    def _tell_size(self, known: _UnfinishedJob) -> None:
+    def _log_size(self, known: _UnfinishedJob) -> None:
         if self._compiled.way[task_jobs.SOURCE] != task_jobs.SAMPLING:
             return
         row = self._tables.queues.jobs[known.row]
@@ -211,7 +211,7 @@ class TaskScheduler(QueuesTasks):
                 int(row[task_jobs.TASKS]),
                 known.stages[0].name,
                 tuple(known.order[:pilots].tolist()),
-                tuple(known.told[:pilots].tolist()) if estimated else (),
+                tuple(known.pilot_seconds[:pilots].tolist()) if estimated else (),
                 float(row[task_jobs.ESTIMATE]) if estimated else None,
             )
         )
@@ -239,11 +239,11 @@ class TaskScheduler(QueuesTasks):
             outcome.start_seconds,
             now,
             outcome.slowdown,
-            known.told,
+            known.pilot_seconds,
         )
         row = self._tables.queues.jobs[known.row]
-        if place < row[tables.PILOTS_OF_JOB] == row[task_jobs.TOLD]:
-            self._tell_size(known)
+        if place < row[tables.PILOTS_OF_JOB] == row[task_jobs.SEEN]:
+            self._log_size(known)
         at = next(i for i, each in enumerate(known.stages) if each.name == outcome.stage)
         known.left[at] -= 1
         if known.left[at] == 0:
@@ -288,7 +288,7 @@ class TaskScheduler(QueuesTasks):
         return {
             "row": known.row,
             "columns": _text(row),
-            "told": known.told[: int(row[tables.TOLD])].tolist(),
+            "told": known.pilot_seconds[: int(row[tables.SEEN])].tolist(),
             "opened": list(known.opened),
             "left": list(known.left),
             "again": [list(each) for each in known.again],
@@ -339,7 +339,7 @@ class TaskScheduler(QueuesTasks):
         pilots.draw_pilots(known.order[:first], first, drawn, seed, ordinal)
         for at in kept["opened"]:
             known.open(at)
-        known.told[: len(kept["told"])] = kept["told"]
+        known.pilot_seconds[: len(kept["told"])] = kept["told"]
         known.left = list(kept["left"])
         known.again = [(stage, task, place, queue) for stage, task, place, queue in kept["again"]]
         return known
@@ -414,7 +414,7 @@ class TaskScheduler(QueuesTasks):
         columns = self._tables.queues.jobs[row]
         columns[task_jobs.DEADLINE] = math.nan if deadline is None else deadline
         task_jobs.submit_unbelieved(self._tables, row, first, known.order.size, now)
-        self._tell_size(known)
+        self._log_size(known)
         for at, stage in enumerate(stages):
             if at and not stage.after:
                 self._open(known, at)

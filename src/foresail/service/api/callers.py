@@ -334,7 +334,7 @@ _PATIENCE_SECONDS: Final = 0.5
 async def jobs_next_first(
     parts: ServiceParts, wanted: JobsWanted, offset: int
 ) -> tuple[list[Row], int | None]:
-    """A page of the jobs that are not done with, and where the next one begins; None at the end.
+    """A page of the jobs that are not finished, and where the next one begins; None at the end.
 
     First those that run, by start; then those that wait, by expected start; at last those of which
     nothing is expected yet, such as held ones, by submission.
@@ -355,7 +355,7 @@ async def jobs_next_first(
 
     def page() -> tuple[list[Row], bool]:
         following = ((each, job) for each, job in next_ones.items() if each not in runs)
-        told = (
+        reported = (
             each
             for each, job in chain(runs.items(), following)
             if (only is None or each in only) and _is_wanted(job, wanted)
@@ -363,7 +363,7 @@ async def jobs_next_first(
         others = (
             each for each in _living(parts, living) if not (each in runs or each in next_ones)
         )
-        ids = chain(told, others)
+        ids = chain(reported, others)
         chosen = tuple(islice(ids, offset, offset + wanted.limit))
         rows = parts.store.jobs(replace(wanted, states=(), job_ids=chosen))
         by_id = {row["job_id"]: row for row in rows}

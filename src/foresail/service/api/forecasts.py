@@ -313,10 +313,10 @@ def require_waiting(row: Row) -> None:
 
 def _judged(judged: Judged) -> dict[str, Any]:
     """Return the fields of ``JudgedAnswer``."""
-    told = judged.told
+    made = judged.made
     counts = {"within": judged.within, "below": judged.below}
-    counts["above"] = told - judged.within - judged.below
-    return {"told": told} | {name: each / told if told else None for name, each in counts.items()}
+    counts["above"] = made - judged.within - judged.below
+    return {"told": made} | {name: each / made if made else None for name, each in counts.items()}
 
 
 _MOST_ROWS: Final = 20

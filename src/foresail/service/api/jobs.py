@@ -53,8 +53,7 @@ _CLUSTER_SECONDS: Final = 5.0
 
 _PATIENCE_SECONDS: Final = 1.0
 _LIST_PATIENCE_SECONDS: Final = 0.02
-"""Times that forecasts are waited for that are just being made, of one job and of a page of
-them."""
+"""Times that forecasts in the making are waited for, of one job and of a page of them."""
 
 _FEW: Final = 64
 """Reasons of more jobs are put into words beside other calls, not before them."""
@@ -169,7 +168,7 @@ async def list_jobs(
     after: _Number | None = None,
     order: Annotated[
         Literal["newest", "oldest", "next"],
-        Query(description="`next`: those not done with; what runs, then by expected start."),
+        Query(description="`next`: those not finished; what runs, then by expected start."),
     ] = "newest",
     *,
     count: Annotated[bool, Query(description="Whether to count how many there are.")] = False,
@@ -197,8 +196,8 @@ async def list_jobs(
     else:
         rows = await asyncio.to_thread(parts.store.jobs, wanted)
         following = rows[-1]["number"] if len(rows) == limit else None
-    told = await _job_answers(rows, parts, _LIST_PATIENCE_SECONDS)
-    return answers.JobsAnswer(jobs=told, next=following, total=total)
+    answer = await _job_answers(rows, parts, _LIST_PATIENCE_SECONDS)
+    return answers.JobsAnswer(jobs=answer, next=following, total=total)
 
 
 def _ids(parts: ServiceParts, caller: Caller, job_ids: Sequence[str]) -> tuple[str, ...]:
@@ -218,9 +217,9 @@ def _ids(parts: ServiceParts, caller: Caller, job_ids: Sequence[str]) -> tuple[s
 async def show(job_id: MeantJob, caller: AnyCaller, parts: Parts) -> answers.JobAnswer:
     """A job as it stands, and why it waits."""
     row = await own_job_soon(parts, caller, job_id)
-    told = (await _job_answers([row], parts, _PATIENCE_SECONDS))[0]
-    is_cut = log_is_cut(parts.folder.attempts, job_id, told.attempt)
-    return told.model_copy(update={"log_is_cut": is_cut})
+    answer = (await _job_answers([row], parts, _PATIENCE_SECONDS))[0]
+    is_cut = log_is_cut(parts.folder.attempts, job_id, answer.attempt)
+    return answer.model_copy(update={"log_is_cut": is_cut})
 
 
 async def _job_answers(
@@ -239,7 +238,7 @@ async def _job_answers(
         parts.forecaster.latest(may_start, patience_seconds),
     )
 
-    def told() -> list[answers.JobAnswer]:
+    def answer() -> list[answers.JobAnswer]:
         words: dict[int, answers.ReasonAnswer | None] = {}  # alike jobs share a reason
         if snapshot is not None:
             several = {id(each): each for each in map(reasons.get, waiting)}
@@ -247,14 +246,14 @@ async def _job_answers(
         said = {job_id: words.get(id(reasons.get(job_id))) for job_id in waiting}
         return [_job(row, snapshot, said, forecasts, now, busy) for row in rows]
 
-    return told() if len(rows) <= _FEW else await asyncio.to_thread(told)
+    return answer() if len(rows) <= _FEW else await asyncio.to_thread(answer)
 
 
 @router.post("/jobs/cancel", status_code=202)
 async def cancel_several(
     body: submissions.JobIdsBody, caller: Submitter, parts: Parts
 ) -> answers.AskedAnswer:
-    """Cancel jobs, all or none; those that are done with are left as they are."""
+    """Cancel jobs, all or none; those that have finished are left as they are."""
     return await _command(Command.CANCEL, body.job_ids, caller, parts)
 
 
@@ -319,11 +318,11 @@ def job_story(job_id: MeantJob, caller: AnyCaller, parts: Parts) -> answers.Stor
     job = own_job(parts, caller, job_id)
     found = parts.store.records_about(job)
     records = (parse_record(line, "event log", number) for number, line in found.lines)
-    told = story(records, job_id, knows_others=found.tells_of_others)
-    begin = told.start_unix_seconds or 0.0
+    answer = story(records, job_id, knows_others=found.is_complete)
+    begin = answer.start_unix_seconds or 0.0
     lines = [
         answers.StoryLineAnswer(unix_seconds=begin + line.time, sentence=line.sentence)
-        for line in told.lines
+        for line in answer.lines
     ]
     return answers.StoryAnswer(job_id=job_id, lines=lines)
 
@@ -380,10 +379,10 @@ _AS_ASKED: Final = (
 
 def _of_submission(request: Submit, user: str, unix_seconds: float) -> answers.JobAnswer:
     state = "held" if request.held else "pending"
-    told = {"job_id": request.job.job_id, "user": user, "state": state, "attempt": 0}
-    told |= {"submit_seconds": unix_seconds, "belief": None}
+    answer = {"job_id": request.job.job_id, "user": user, "state": state, "attempt": 0}
+    answer |= {"submit_seconds": unix_seconds, "belief": None}
     return answers.JobAnswer(
-        **{**dict.fromkeys(_AS_STORED), **told, **_of_command(request.job, unix_seconds)}
+        **{**dict.fromkeys(_AS_STORED), **answer, **_of_command(request.job, unix_seconds)}
     )
 
 

@@ -318,8 +318,8 @@ def running_bar(running: RunningJob, found: RunningForecast) -> answers.PlannedJ
 def waiting_bar(forecasts: Forecasts, job: Job) -> answers.PlannedJobAnswer:
     """Return a waiting job, and when it should start and end."""
     found, is_known = forecasts.waiting[job.job_id], job.job_id not in forecasts.unknown
-    told = {"is_known": is_known, "held": forecasts.doubt(found.start)}
-    return _bar(job, job.cpus, found.start, found).model_copy(update=told)
+    more = {"is_known": is_known, "held": forecasts.doubt(found.start)}
+    return _bar(job, job.cpus, found.start, found).model_copy(update=more)
 
 
 def _bar(

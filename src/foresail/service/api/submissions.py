@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from pydantic_core import PydanticCustomError
 
 from foresail.live.accounts import Account
-from foresail.live.command_job import CommandJob, told_dependencies
+from foresail.live.command_job import CommandJob, dependency_words
 from foresail.live.jobs_file import JobLines
 from foresail.model.containers import replaced
 from foresail.model.errors import InputError
@@ -269,7 +269,7 @@ def _requests_of(
         draft.job,
         job_id=ids[0],
         after=after,
-        dependencies=told_dependencies(awaited),
+        dependencies=dependency_words(awaited),
         environment=environment,
     )
     if draft.indices is None:

@@ -509,7 +509,7 @@ HORIZONS_SECONDS: Final = (60.0, 600.0, 3_600.0, 21_600.0, math.inf)
 class Judged:
     """Counts of things that were stated with a range of 80 %, and of their outcomes."""
 
-    told: int = 0
+    made: int = 0
     """Number of them that have come about, or should have."""
     within: int = 0
     below: int = 0
@@ -522,7 +522,7 @@ class AboutJob:
 
     lines: Sequence[tuple[int, str]]
     """Numbers and lines, in order."""
-    tells_of_others: bool
+    is_complete: bool
     """True if all are there from the job's first to its last."""
 
 
@@ -544,7 +544,7 @@ def records_about(connection: Connection, job: Row) -> AboutJob:
         select(func.min(of.number), func.max(of.number)).where(own)
     ).one()
     if first is None:
-        return AboutJob((), tells_of_others=True)
+        return AboutJob((), is_complete=True)
     if job["end_seconds"] is None:
         last = connection.scalar(select(func.max(of.number)))
     wanted = [_numbers().where((of.about == NODES) & (of.number < first))]
@@ -566,7 +566,7 @@ def records_about(connection: Connection, job: Row) -> AboutJob:
     found = union_all(*wanted).subquery()
     rows = select(of.number, of.line).where((of.number == 1) | of.number.in_(select(found)))
     lines = [(row.number, row.line) for row in connection.execute(rows.order_by(of.number))]
-    return AboutJob(lines, tells_of_others=are_few)
+    return AboutJob(lines, is_complete=are_few)
 
 
 def _numbers() -> Select[tuple[int]]:

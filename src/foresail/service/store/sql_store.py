@@ -486,7 +486,7 @@ class SqlStore:
         return dict(self.database.rows(wanted))
 
     def commands(self) -> Iterator[tuple[str, str]]:
-        """Ids and commands of the jobs that are not done with, as lines, in order."""
+        """Ids and commands of the jobs that are not finished, as lines, in order."""
         wanted = select(JOBS.c.job_id, JOBS.c.command).where(JOBS.c.state.in_(LIVING_STATES))
         with self.database.reading() as connection:
             yield from connection.execute(wanted.order_by(JOBS.c.number))

@@ -177,7 +177,7 @@ replay_at: Final = arrays_at(REPLAY)
 
 
 @merged_part
-def _tell(at: Replay, step: int, slot: int, now: float, runtime: float) -> None:
+def _call_predictor(at: Replay, step: int, slot: int, now: float, runtime: float) -> None:
     """Let the predictor take one of its steps, if it has it."""
     if at.machine[step] == 0.0:
         return
@@ -217,7 +217,7 @@ def refresh_predictions(places: Floats) -> None:
         moves = few and jobs[slot, waiting_queue.AGED] == 0.0
         if moves:
             waiting_queue.give_up_place(jobs, queue.order, counters, numbers, slot)
-        _tell(at, REFRESH, slot, now, math.nan)
+        _call_predictor(at, REFRESH, slot, now, math.nan)
         jobs[slot, LIKELY] = waiting_queue.value_of(
             numbers,
             waiting_queue.LIKELY_PROGRAM,
@@ -490,7 +490,7 @@ def _pass(at: Replay, now: float) -> None:
                 jobs[slot, WIDTH] * jobs[slot, waiting_queue.AGED]
             )
             _book_start(jobs, at.ends, queue.kinds, counters, slot, now)
-            _tell(at, NOTE_START, slot, now, math.nan)
+            _call_predictor(at, NOTE_START, slot, now, math.nan)
             if machine[FOLLOW_REFERENCE] != 0.0:
                 at.reference.jobs[slot, easy.STARTED] = now
         _drop_started(jobs, queue.order, counters, queue.numbers, queue.starts[:count])
@@ -505,7 +505,7 @@ def _submit(at: Replay, now: float) -> None:
     jobs, numbers, summaries = queue.jobs, queue.numbers, queue.summaries
     slot = at.arrivals[queue.counters[waiting_queue.SLOTS]]
     queue.counters[waiting_queue.SLOTS] += 1
-    _tell(at, PREDICT, slot, now, math.nan)
+    _call_predictor(at, PREDICT, slot, now, math.nan)
     if at.machine[REFRESH] != 0.0:
         for column in range(SUMMARY_COLUMNS):
             at.submitted[slot, column] = summaries[slot, column]
@@ -542,7 +542,7 @@ def _finish(at: Replay, now: float) -> None:
     at.machine[FREE] += job[WIDTH]
     waiting_queue.count_running(queue.kinds, counters, int(job[waiting_queue.KIND]), -1)
     queue.numbers[waiting_queue.HELD_FIRST] -= job[WIDTH] * job[waiting_queue.AGED]
-    _tell(at, OBSERVE, slot, now, job[RUNTIME])
+    _call_predictor(at, OBSERVE, slot, now, job[RUNTIME])
     if at.machine[FOLLOW_REFERENCE] != 0.0:
         easy.note(at.reference, now, easy.LEAVES, slot)
     if at.machine[REFRESH] != 0.0:

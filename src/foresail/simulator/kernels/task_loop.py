@@ -81,7 +81,7 @@ class TaskReplay(NamedTuple):
     """Tasks of each job in the order in which they start; shape (tasks,)."""
     tasks: Integers
     """Shape (tasks, TASK_COLUMNS)."""
-    told: Floats
+    runtimes: Floats
     """Seconds of ended pilots, from each job's first task on; shape (tasks,)."""
     end: Floats
     """End of each job, seconds; nan before; shape (jobs,)."""
@@ -109,12 +109,12 @@ TASK_REPLAY = types.NamedTuple(
 
 
 @part
-def _tell(step: float, inputs: PredictorInputs, stage: int, now: float, seconds: float) -> None:
+def _step(step: float, inputs: PredictorInputs, stage: int, now: float, seconds: float) -> None:
     """Let the predictor take one of its steps about a stage."""
-    told = PredictorInputs(
+    given = PredictorInputs(
         stage, now, seconds, inputs.specs, inputs.model, inputs.users, inputs.jobs, inputs.summaries
     )
-    call_predictor_step(step, told)
+    call_predictor_step(step, given)
 
 
 @merged_part
@@ -126,7 +126,7 @@ def _predict(at: TaskReplay, job: int, now: float) -> None:
         return
     first, last = at.first_stage[job], at.first_stage[job + 1]
     for stage in range(first, last):
-        _tell(at.steps[PREDICT], at.predictor, stage, now, math.nan)
+        _step(at.steps[PREDICT], at.predictor, stage, now, math.nan)
     task_jobs.believe(row, at.predictor.summaries[first:last], at.stages[first:last, LEFT])
 
 
@@ -178,7 +178,7 @@ def _observe(
     total = 0.0
     for task in range(first, last):
         total += runtime[task]
-    _tell(steps[OBSERVE], predictor, stage, now, total / (last - first))
+    _step(steps[OBSERVE], predictor, stage, now, total / (last - first))
 
 
 @merged_part
@@ -202,16 +202,16 @@ def _end(at: TaskReplay, now: float) -> None:
     at.free[of_class] += 1
     stage = at.stage_of[task]
     begin = at.stages[at.first_stage[job], FIRST_TASK]
-    told = at.told[begin : at.stages[at.first_stage[job] + 1, FIRST_TASK]]
+    runtimes = at.runtimes[begin : at.stages[at.first_stage[job] + 1, FIRST_TASK]]
     queue, slowdown = at.tasks[task, QUEUE], at.slowdown[of_class]
     last_pilot = task_jobs.end_task_of_job(
-        at.scheduler, job, place, queue, at.start[task], now, slowdown, told
+        at.scheduler, job, place, queue, at.start[task], now, slowdown, runtimes
     )
     at.stages[stage, LEFT] -= 1
     if at.stages[stage, LEFT] == 0:
         _end_stage(at, stage, begin, now)
     if last_pilot:
-        task_jobs.estimate_job(at.scheduler, job, told, now)
+        task_jobs.estimate_job(at.scheduler, job, runtimes, now)
     row = at.scheduler.queues.jobs[job]
     if row[task_jobs.ENDED_TASKS] == row[task_jobs.TASKS]:
         at.end[job] = now
@@ -246,7 +246,7 @@ def _fill_slots(at: TaskReplay, now: float) -> None:
         at.counters[RUNNING] += 1
         at.counters[STARTED] += 1
         if at.steps[NOTE_START] != 0.0 and place == 0:
-            _tell(at.steps[NOTE_START], at.predictor, first, now, math.nan)
+            _step(at.steps[NOTE_START], at.predictor, first, now, math.nan)
 
 
 @entry(types.void(TASK_REPLAY))
@@ -287,4 +287,4 @@ def teach_loop(
         if ends and judged[i]:
             mean, variance = task_jobs.log_belief(predictor.summaries[slots[i]])
             task_jobs.judge_belief(proved, mean, variance, seconds[i])
-        _tell(steps[OBSERVE if ends else PREDICT], predictor, slots[i], times[i], seconds[i])
+        _step(steps[OBSERVE if ends else PREDICT], predictor, slots[i], times[i], seconds[i])

@@ -131,16 +131,16 @@ def _reap_orphans(child: int) -> None:
         os.waitpid(found.si_pid, 0)
 
 
-def _told_of_signals() -> int:
+def _signal_pipe() -> int:
     """A descriptor from which the numbers of SIGTERM and SIGCHLD can be read."""
-    told, tell = os.pipe()
-    for end in (told, tell):
+    signals, writer = os.pipe()
+    for end in (signals, writer):
         os.set_blocking(end, False)
-    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     for number in (signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, lambda number, frame: None)  # noqa: ARG005
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM, signal.SIGCHLD])
-    return told
+    return signals
 
 
 def _wait(child: int, logs: Sequence[JobLog], cgroup: str | None, request: Request) -> str:
@@ -151,10 +151,10 @@ def _wait(child: int, logs: Sequence[JobLog], cgroup: str | None, request: Reque
     why = "exit"
     term_at = since_boot_seconds() + request["limit_seconds"]
     kill_at = math.inf
-    ended, told, is_told = os.pidfd_open(child), _told_of_signals(), False
+    ended, signals, is_stopped = os.pidfd_open(child), _signal_pipe(), False
     by_pipe = {log.pipe: log for log in logs}
     poll = select.poll()
-    for descriptor in (ended, told, *by_pipe):
+    for descriptor in (ended, signals, *by_pipe):
         poll.register(descriptor, select.POLLIN)
     while True:
         wait = min(term_at, kill_at, since_boot_seconds() + _LONGEST_WAIT_SECONDS)
@@ -169,12 +169,12 @@ def _wait(child: int, logs: Sequence[JobLog], cgroup: str | None, request: Reque
             if log.cut_because is not was_cut:
                 with suppress(OSError):  # as soon as there is room
                     write(f"{request['prefix']}.cut", "")
-        if told in ready:
-            is_told = signal.SIGTERM in os.read(told, 1 << 16)
+        if signals in ready:
+            is_stopped = signal.SIGTERM in os.read(signals, 1 << 16)
             _reap_orphans(child)
         now = since_boot_seconds()
-        if why == "exit" and (is_told or now >= term_at):
-            why = "stopped" if is_told else "limit"
+        if why == "exit" and (is_stopped or now >= term_at):
+            why = "stopped" if is_stopped else "limit"
             term_at, kill_at = math.inf, now + request["grace_seconds"]
             _signal(child, cgroup, signal.SIGTERM)
             _signal(child, cgroup, signal.SIGCONT)

@@ -260,12 +260,12 @@ def machine_gpus() -> tuple[str, ...]:
         names = [name.strip() for name in visible.split(",")]
         return tuple(name for name in names if name and name != _NO_DEVICE)
     try:
-        told = subprocess.run(
+        listed = subprocess.run(
             _LIST_GPUS, capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return ()
-    return tuple(line.strip() for line in told.stdout.splitlines() if line.strip().isdigit())
+    return tuple(line.strip() for line in listed.stdout.splitlines() if line.strip().isdigit())
 
 
 def gpu_variables(gpus: tuple[str, ...]) -> dict[str, str]:

@@ -100,24 +100,24 @@ class DecidingAdapter(SlurmAdapter):
         """Let go, stop, or do as somebody wishes; a start and a stop once more is known."""
         self.capabilities.require(instruction)
         job_id = instruction.job_id.removeprefix(PREFIX)
-        told, life = self._told.get(job_id), self._lives.get(job_id)
-        if told is None or life is None:
+        entry, life = self._entries.get(job_id), self._lives.get(job_id)
+        if entry is None or life is None:
             return
         match instruction:
-            case Start(placement=placement, attempt=attempt) if attempt > told.attempts:
-                told.attempts, told.runs, told.ours = attempt, True, True
-                told.start_seconds, told.released_seconds = None, None
-                told.restarts = int(life.RestartCnt)
-                self._starts[job_id] = told.chosen = placement
+            case Start(placement=placement, attempt=attempt) if attempt > entry.attempts:
+                entry.attempts, entry.runs, entry.ours = attempt, True, True
+                entry.start_seconds, entry.released_seconds = None, None
+                entry.restarts = int(life.RestartCnt)
+                self._starts[job_id] = entry.chosen = placement
                 self.next_seconds = 0.0
-            case Preempt(attempt=attempt) if told.ours and attempt == told.attempts:
-                self._stop(job_id, told, life, now)
+            case Preempt(attempt=attempt) if entry.ours and attempt == entry.attempts:
+                self._stop(job_id, entry, life, now)
             case news.Cancelled() | Withdraw():
                 orders.cancel(job_id)
             case news.Held() | news.Released() if orders.is_held(life):
                 is_wished = isinstance(instruction, news.Held)
                 self._marks.carry_out([orders.keep(life, is_wished=is_wished)])
-            case news.JobChanged(job=job) if job.requested_seconds != told.job.requested_seconds:
+            case news.JobChanged(job=job) if job.requested_seconds != entry.job.requested_seconds:
                 self._marks.carry_out([orders.change_limit(job_id, job.requested_seconds)])
             case _:
                 pass
@@ -137,16 +137,16 @@ class DecidingAdapter(SlurmAdapter):
             self.next_seconds = 0.0
         return events
 
-    def _stop(self, job_id: str, told: SeenJob, life: LifeRow, now: float) -> None:
+    def _stop(self, job_id: str, entry: SeenJob, life: LifeRow, now: float) -> None:
         """Have an attempt requeued and held; one that may not have begun is only held again."""
         self.next_seconds = 0.0
-        if told.start_seconds is not None:
-            told.is_stopped = True
+        if entry.start_seconds is not None:
+            entry.is_stopped = True
             self._orders.append(orders.stop(life))
             return
         if self._starts.pop(job_id, None) is not None:
-            told.released_seconds = now
-        told.reason = "it was to stop"
+            entry.released_seconds = now
+        entry.reason = "it was to stop"
         self._orders += orders.hold_all([life], ())
 
     def _give(self, now: float) -> None:
@@ -169,8 +169,8 @@ class DecidingAdapter(SlurmAdapter):
         del self._orders[: len(others)]
         for job_id in starting:
             del self._starts[job_id]
-            if job_id in self._told:
-                self._told[job_id].released_seconds = now
+            if job_id in self._entries:
+                self._entries[job_id].released_seconds = now
 
     def _look(self, now: float) -> Look:
         look = Look.taken(now, self._last, self._read_as)
@@ -219,61 +219,61 @@ class DecidingAdapter(SlurmAdapter):
                 partition = account.partition(",")[0]
                 stages = (Stage(tasks, Resources(1.0)),)
                 job = Job(job_id, look.now, stages, partition=partition)
-            told = found[job_id] = SeenJob(
+            entry = found[job_id] = SeenJob(
                 replace(job, job_id=each.job_id), each.attempt, runs=True, ours=True
             )
-            told.released_seconds, told.chosen = look.now, each.placement
+            entry.released_seconds, entry.chosen = look.now, each.placement
             if life is None:
                 continue
-            told.restarts = _restarts_when_held(life)
+            entry.restarts = _restarts_when_held(life)
             if orders.is_held_here(life):
-                self._starts[job_id], told.released_seconds = each.placement, None
+                self._starts[job_id], entry.released_seconds = each.placement, None
         return found
 
     def _of_jobs(self, look: Look, job_ids: Sequence[str]) -> Iterator[news.Event]:
         self._holds, to_hold = [], list[LifeRow]()
         yield from super()._of_jobs(look, job_ids)
         for job_id, life in look.lives.items():
-            told = self._told.get(job_id)
-            if life.StateCompact != "PD" or told is None or told.runs:
+            entry = self._entries.get(job_id)
+            if life.StateCompact != "PD" or entry is None or entry.runs:
                 continue
             is_held_here = orders.is_held_here(life)
-            if told.aside and is_held_here:
+            if entry.aside and is_held_here:
                 self._holds += orders.let_go(life)
-            elif not told.aside and (not is_held_here or life.Reason == "JobHeldUser"):
+            elif not entry.aside and (not is_held_here or life.Reason == "JobHeldUser"):
                 to_hold.append(life)
         waiting = [each.JobArrayID for each in look.lives.values() if each.StateCompact == "PD"]
         self._holds += orders.hold_all(to_hold, waiting)
 
     def _of_life(
-        self, look: Look, job_id: str, told: SeenJob, life: LifeRow
+        self, look: Look, job_id: str, entry: SeenJob, life: LifeRow
     ) -> Iterator[news.Event]:
         """Yield what is new of a job; one that was let go and still waits may be held again."""
-        is_awaited = told.runs and told.ours and told.start_seconds is None
-        has_begun = life.StateCompact not in WAITS or int(life.RestartCnt) > told.restarts
+        is_awaited = entry.runs and entry.ours and entry.start_seconds is None
+        has_begun = life.StateCompact not in WAITS or int(life.RestartCnt) > entry.restarts
         if not is_awaited or has_begun:
-            yield from super()._of_life(look, job_id, told, life)
-            if told.start_seconds is not None:
-                told.released_seconds, told.refusals = None, 0
-        elif told.released_seconds is not None:
-            waited = look.now - told.released_seconds
+            yield from super()._of_life(look, job_id, entry, life)
+            if entry.start_seconds is not None:
+                entry.released_seconds, entry.refusals = None, 0
+        elif entry.released_seconds is not None:
+            waited = look.now - entry.released_seconds
             is_limited = _PASSES.fullmatch(life.Reason) is None
-            is_left = is_limited or told.refusals + 1 >= _MOST_REFUSALS
+            is_left = is_limited or entry.refusals + 1 >= _MOST_REFUSALS
             if orders.is_held(life):
-                yield self._refused(look, told, told.reason or life.Reason)
+                yield self._refused(look, entry, entry.reason or life.Reason)
             elif waited >= _PATIENCE_SECONDS and is_left:
-                yield self._refused(look, told, life.Reason)
+                yield self._refused(look, entry, life.Reason)
             elif waited >= _PATIENCE_SECONDS:
-                told.reason = life.Reason
+                entry.reason = life.Reason
                 self._holds += orders.hold_all([life], ())
 
-    def _refused(self, look: Look, told: SeenJob, reason: str) -> news.NotStarted:
-        told.runs, told.ours, told.released_seconds = False, False, None
-        told.chosen, told.is_stopped, told.reason = None, False, ""
-        told.refusals += 1
-        pause = _FIRST_PAUSE_SECONDS * 2.0**told.refusals
+    def _refused(self, look: Look, entry: SeenJob, reason: str) -> news.NotStarted:
+        entry.runs, entry.ours, entry.released_seconds = False, False, None
+        entry.chosen, entry.is_stopped, entry.reason = None, False, ""
+        entry.refusals += 1
+        pause = _FIRST_PAUSE_SECONDS * 2.0**entry.refusals
         why = f"Slurm has not started it ({reason[:60]})"
-        return news.NotStarted(look.now, told.job.job_id, told.attempts, why, pause)
+        return news.NotStarted(look.now, entry.job.job_id, entry.attempts, why, pause)
 
 
 def _restarts_when_held(life: LifeRow) -> int:

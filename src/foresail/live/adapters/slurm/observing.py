@@ -96,7 +96,7 @@ class SlurmAdapter:
         self._last = time.time()
         self.cluster = Look.taken(self._last, self._last).cluster()
         self.next_seconds = 0.0
-        self._told: dict[str, SeenJob] = {}
+        self._entries: dict[str, SeenJob] = {}
         self._done: set[str] = set()
         """Jobs that have ended, as long as squeue shows them."""
         self._out: dict[str, bool] = {}
@@ -121,7 +121,7 @@ class SlurmAdapter:
         with suppress(OSError, ValueError):
             self._last = float(self._file.read_text())
         look = self._look(now)
-        self._told = {
+        self._entries = {
             each.job.job_id.removeprefix(PREFIX): SeenJob(
                 each.job,
                 each.attempts,
@@ -183,36 +183,36 @@ class SlurmAdapter:
         """Yield what is new of jobs that Slurm knows, and of those that it has forgotten."""
         expected = look.state.estimates.items()
         self.keep_estimates({PREFIX + name: at for name, at in expected if at is not None})
-        jobs = look.jobs({job_id: told.job for job_id, told in self._told.items()})
+        jobs = look.jobs({job_id: entry.job for job_id, entry in self._entries.items()})
         self._done &= look.lives.keys()
         for job_id in dict.fromkeys(job_ids):
             if job_id not in self._done:
                 yield from self._of_job(look, job_id, jobs.get(job_id))
-        for job_id in [each for each in self._told if each not in look.lives]:
+        for job_id in [each for each in self._entries if each not in look.lives]:
             yield from self._forgotten(look, job_id)
 
     def _of_job(self, look: Look, job_id: str, job: Job | None) -> Iterator[news.Event]:
-        told, life = self._told.get(job_id), look.lives.get(job_id)
-        if told is None and job is None:
+        entry, life = self._entries.get(job_id), look.lives.get(job_id)
+        if entry is None and job is None:
             job = self._passed(look, job_id)
             if job is None:
                 if life is None or life.StateCompact in _ENDED:  # else it came during the look
                     self._done.add(job_id)
                 return
-        if told is None and job is not None:
+        if entry is None and job is not None:
             named = replace(job, job_id=PREFIX + job_id)
-            told = self._told[job_id] = SeenJob(named)
+            entry = self._entries[job_id] = SeenJob(named)
             yield news.Submitted(look.now, named)
             try:
                 worth_of(life) if life is not None else None
             except InputError as error:
                 self.note(f"the worth of {named.job_id} does not count: {error}")
-        assert told is not None
+        assert entry is not None
         if job is not None and job_id in look.state.jobs:
-            yield from _changed(look, told, replace(job, job_id=told.job.job_id))
+            yield from _changed(look, entry, replace(job, job_id=entry.job.job_id))
         if life is not None:
-            yield from self._of_life(look, job_id, told, life)
-            yield from self._left_aside(look, job_id, told)
+            yield from self._of_life(look, job_id, entry, life)
+            yield from self._left_aside(look, job_id, entry)
 
     def _passed(self, look: Look, job_id: str) -> Job | None:
         """Return a job that came and ended between two looks; None if it did so before."""
@@ -223,30 +223,30 @@ class SlurmAdapter:
         return ended[-1].job if ended else None
 
     def _of_life(
-        self, look: Look, job_id: str, told: SeenJob, life: LifeRow
+        self, look: Look, job_id: str, entry: SeenJob, life: LifeRow
     ) -> Iterator[news.Event]:
         code, start = life.StateCompact, moment(life.StartTime)
         waits, because, restarts = code in WAITS, _ENDED.get(code), int(life.RestartCnt)
-        is_another = told.start_seconds is not None and start != told.start_seconds
-        if told.runs and (waits or restarts > told.restarts or (is_another and code == "R")):
-            yield self._requeued(look, job_id, told)
+        is_another = entry.start_seconds is not None and start != entry.start_seconds
+        if entry.runs and (waits or restarts > entry.restarts or (is_another and code == "R")):
+            yield self._requeued(look, job_id, entry)
         if waits or code == "CG":
             return
         nodes = nodes_of(life.NodeList)
-        placement = look.placement(told.job, nodes) if told.runs or nodes else None
-        if told.chosen and {*nodes} == {name for name, _ in told.chosen.tasks_by_node}:
-            placement = told.chosen
-        if placement is not None and start is not None and told.start_seconds is None:
-            attempt = told.attempts if told.runs else max(restarts, told.attempts) + 1
-            told.attempts, told.runs, told.start_seconds, told.aside = attempt, True, start, ""
-            told.restarts, at = restarts, min(start, look.now)
-            yield news.Began(look.now, told.job.job_id, attempt, placement, at, ours=told.ours)
+        placement = look.placement(entry.job, nodes) if entry.runs or nodes else None
+        if entry.chosen and {*nodes} == {name for name, _ in entry.chosen.tasks_by_node}:
+            placement = entry.chosen
+        if placement is not None and start is not None and entry.start_seconds is None:
+            attempt = entry.attempts if entry.runs else max(restarts, entry.attempts) + 1
+            entry.attempts, entry.runs, entry.start_seconds, entry.aside = attempt, True, start, ""
+            entry.restarts, at = restarts, min(start, look.now)
+            yield news.Began(look.now, entry.job.job_id, attempt, placement, at, ours=entry.ours)
         if because is not None:
-            yield self._over(look, job_id, told, because, moment(life.EndTime))
+            yield self._over(look, job_id, entry, because, moment(life.EndTime))
 
-    def _requeued(self, look: Look, job_id: str, told: SeenJob) -> news.Ended:
+    def _requeued(self, look: Look, job_id: str, entry: SeenJob) -> news.Ended:
         """Return the end of an attempt whose job waits again, or runs in another."""
-        begin = told.start_seconds if told.start_seconds is not None else look.since_seconds
+        begin = entry.start_seconds if entry.start_seconds is not None else look.since_seconds
         because, end = news.EndedBecause.REVOKED, look.now
         for each in look.past.get(job_id, ()):
             outcome = each.outcome
@@ -256,63 +256,63 @@ class SlurmAdapter:
                     news.EndedBecause.REVOKED if because is news.EndedBecause.LOST else because
                 )
                 break
-        if told.is_stopped:
+        if entry.is_stopped:
             because = news.EndedBecause.PREEMPTED
-        told.runs, told.start_seconds, told.ours, told.is_stopped = False, None, False, False
-        told.chosen = None
-        ids = told.job.job_id, min(begin, end), end, because
-        return news.Ended(look.now, news.Outcome(*ids, attempt=told.attempts))
+        entry.runs, entry.start_seconds, entry.ours, entry.is_stopped = False, None, False, False
+        entry.chosen = None
+        ids = entry.job.job_id, min(begin, end), end, because
+        return news.Ended(look.now, news.Outcome(*ids, attempt=entry.attempts))
 
     def _over(
-        self, look: Look, job_id: str, told: SeenJob, because: news.EndedBecause, end: float | None
+        self, look: Look, job_id: str, entry: SeenJob, because: news.EndedBecause, end: float | None
     ) -> news.Event:
         """Return the end of a job, and forget it."""
-        del self._told[job_id]
+        del self._entries[job_id]
         self._done.add(job_id)
-        if not told.runs:
-            return news.Cancelled(look.now, told.job.job_id)
-        start = told.start_seconds or look.since_seconds
-        ids = told.job.job_id, start, max(start, end or look.now), because
+        if not entry.runs:
+            return news.Cancelled(look.now, entry.job.job_id)
+        start = entry.start_seconds or look.since_seconds
+        ids = entry.job.job_id, start, max(start, end or look.now), because
         reason = "" if end is not None else _GONE
-        return news.Ended(look.now, news.Outcome(*ids, attempt=told.attempts, reason=reason))
+        return news.Ended(look.now, news.Outcome(*ids, attempt=entry.attempts, reason=reason))
 
     def _forgotten(self, look: Look, job_id: str) -> Iterator[news.Event]:
         """Yield what became of a job that squeue shows no more, as accounting has it."""
-        told = self._told[job_id]
+        entry = self._entries[job_id]
         known = look.past.get(job_id, ())
         last = known[-1].outcome if known else None
         if last is None or last.ended_because in news.REQUEUED:
-            yield self._over(look, job_id, told, news.EndedBecause.CANCELLED, None)
+            yield self._over(look, job_id, entry, news.EndedBecause.CANCELLED, None)
             return
-        if told.runs and len(known) > 1:
-            yield self._requeued(look, job_id, told)
-        placement = look.placement(told.job, ())
-        if told.start_seconds is None and placement is not None:
-            told.attempts += not told.runs
-            told.runs, told.start_seconds = True, last.start_seconds
-            attempt = told.attempts
-            ours = told.ours
+        if entry.runs and len(known) > 1:
+            yield self._requeued(look, job_id, entry)
+        placement = look.placement(entry.job, ())
+        if entry.start_seconds is None and placement is not None:
+            entry.attempts += not entry.runs
+            entry.runs, entry.start_seconds = True, last.start_seconds
+            attempt = entry.attempts
+            ours = entry.ours
             yield news.Began(
-                look.now, told.job.job_id, attempt, placement, last.start_seconds, ours=ours
+                look.now, entry.job.job_id, attempt, placement, last.start_seconds, ours=ours
             )
-        yield self._over(look, job_id, told, last.ended_because, last.end_seconds)
+        yield self._over(look, job_id, entry, last.ended_because, last.end_seconds)
 
     def _left_aside(
-        self, look: Look, job_id: str, told: SeenJob
+        self, look: Look, job_id: str, entry: SeenJob
     ) -> Iterator[news.Held | news.Released]:
         """Yield that a job that waits is left to the cluster, or no more."""
-        why = "" if told.runs else self._why_aside(look, job_id)
-        if why != told.aside:
-            if told.aside:
-                yield news.Released(look.now, told.job.job_id)
+        why = "" if entry.runs else self._why_aside(look, job_id)
+        if why != entry.aside:
+            if entry.aside:
+                yield news.Released(look.now, entry.job.job_id)
             if why:
-                yield news.Held(look.now, told.job.job_id, LEFT_TO + why)
-            told.aside = why
+                yield news.Held(look.now, entry.job.job_id, LEFT_TO + why)
+            entry.aside = why
 
 
-def _changed(look: Look, told: SeenJob, job: Job) -> Iterator[news.JobChanged]:
+def _changed(look: Look, entry: SeenJob, job: Job) -> Iterator[news.JobChanged]:
     """Yield that a job is another now, if it is."""
-    before, runs = told.job, told.runs
+    before, runs = entry.job, entry.runs
     waits = before.job_id.removeprefix(PREFIX) in look.state.estimates  # else less is known of it
     kept = ["submit_seconds", "user", "conditions", *(("stages", "partition") * runs)]
     kept += ["value"] * (not waits) + ["stages"] * (not waits and job.cpus == before.cpus)
@@ -320,7 +320,7 @@ def _changed(look: Look, told: SeenJob, job: Job) -> Iterator[news.JobChanged]:
     if not job.attributes:
         job = replace(job, attributes=before.attributes)
     if replace(job, name=before.name) != before or _printable(job) != _printable(before):
-        told.job = job
+        entry.job = job
         yield news.JobChanged(look.now, job)
 
 

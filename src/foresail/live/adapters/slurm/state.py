@@ -1,7 +1,7 @@
 """State of a Slurm cluster, and what is known of its past, by the rows of its commands.
 
 Partitions that share nodes, also by way of others, are one account of nodes: none counts twice. A
-job of which not all is understood is left aside: counted, where it may start, but not foretold.
+job of which not all is understood is left aside: counted, where it may start, but not forecast.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def accounts_of(nodes: Iterable[NodeRow]) -> dict[str, str]:
 def _why_aside(
     row: QueueRow, partition: str | None, accounts: Mapping[str, str], sizes: Mapping[str, int]
 ) -> str | None:
-    """Return why nothing is foretold of a job that waits; None if it is like any other."""
+    """Return why nothing is forecast of a job that waits; None if it is like any other."""
     if partition is None or len({accounts.get(each) for each in row.Partition.split(",")}) > 1:
         return f"may run in partitions that share no nodes: {row.Partition[:60]!r}"
     if sizes[partition] < sizes[accounts[partition]]:
