@@ -7,6 +7,7 @@ what it counts.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import io
 import re
 import sys
@@ -14,10 +15,11 @@ import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 from architecture import floors
+from foresail.model import registry
 
 SMALL_LINES = 80
 """A module of fewer lines is part of another, unless it is a plug-in or opens a package."""
@@ -36,7 +38,6 @@ _DENIED = re.compile(
 )
 _KERNEL = re.compile(r"(merged_)?part\b|bare_kernel|(bare_)?step\(")
 _PLUG_IN_CALL = re.compile(r"^@register\(", re.MULTILINE)
-_PARAMETERS = re.compile(r"parameters=(\w+)")
 _SET = re.compile(r"\b(\w+) ?= ?[\w\"'.\[{-]")
 
 
@@ -108,18 +109,25 @@ def command_options() -> Iterator[str]:
                     yield _where(path, option[1])
 
 
-def _plug_in_parameters() -> Iterator[tuple[str, str, Path]]:
-    """Plug-in parameters: family's record, field, and the file that registers it."""
-    for path, tree in trees().items():
-        text = texts()[path]
-        if not _PLUG_IN_CALL.search(text):
+@cache
+def _plug_in_parameters() -> tuple[tuple[str, str, Path], ...]:
+    """Plug-in parameters: record that declares it, field, and the file, each once.
+
+    They are those of what the registry has, wherever its records stand and whatever they inherit.
+    """
+    found: set[tuple[str, str, Path]] = set()
+    for entry in chain.from_iterable(map(registry.entries, registry.FAMILIES)):
+        if not entry.build.__module__.startswith(f"{floors.SOURCE.name}."):
             continue
-        records = set(_PARAMETERS.findall(text))
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef) and node.name in records:
-                for field in node.body:
-                    if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                        yield node.name, field.target.id, path
+        for field in dataclasses.fields(entry.parameters):
+            declares = [
+                each
+                for each in entry.parameters.__mro__
+                if field.name in vars(each).get("__annotations__", {})
+            ]
+            path = Path(sys.modules[declares[-1].__module__].__file__ or "")
+            found.add((declares[-1].__name__, field.name, path))
+    return tuple(sorted(found))
 
 
 def plug_in_parameters() -> Iterator[str]:

@@ -109,7 +109,40 @@ def test_a_mistake_in_the_file(tmp_path, family):
     assert said == f"{plug_in}, line {number}: the {KINDS[family][2]} fails: KeyError: 'of mine'"
 
 
-@pytest.mark.parametrize("family", KINDS)
+@pytest.mark.parametrize("answer", ["None", "600", "[1.0]"])
+def test_an_answer_that_is_no_distribution(tmp_path, answer):
+    """The method that gave it is named with its line, under a policy and in an evaluation."""
+    said, plug_in = call(tmp_path, "predictor", f"return {answer}")
+    number = 1 + plug_in.read_text().splitlines().index("    def predict(self, job, now):")
+    assert said.startswith(f"{plug_in}, line {number}, field 'predict': the predictor Plug of ")
+    assert f" predicts {answer} for job 1; expected a distribution" in said
+    command = ["evaluate", tmp_path / "log.swf", "--plugin", plug_in, "--predictor"]
+    words = [*map(str, command), f"has-a-mistake-predictor-{len(answer) + 7}"]
+    found = CliRunner().invoke(app_of("predict"), words).exception
+    assert str(found) == said
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "line", "says"),
+    [
+        ("def predict(", "def forgotten(", '@register("pr', ": Plug lacks the method predict"),
+        ("def observe(", "def forgotten(", '@register("pr', ": Plug lacks the method observe"),
+        ("job, now)", "job)", "    def predict(", ": TypeError: Plug.predict() takes 2 pos"),
+        ("(Predictor)", "", '@register("pr', ", field 'Plug': has-a-mistake-predictor-4 is no "),
+    ],
+)
+def test_a_class_that_is_not_whole(tmp_path, right, wrong, line, says):
+    """The method is named with its line where it is there, else the class with its own."""
+    plug_in, command = written(tmp_path, "predictor", "pass")
+    plug_in.write_text(plug_in.read_text().replace(right, wrong))
+    with pytest.raises(InputError) as raised, blaming_plug_ins():
+        raise CliRunner().invoke(simulate, command).exception
+    lines = plug_in.read_text().splitlines()
+    number = 1 + next(at for at, text in enumerate(lines) if text.startswith(line))
+    assert str(raised.value).startswith(f"{plug_in}, line {number}{says}")
+
+
+@pytest.mark.parametrize("family", sorted({*KINDS} - {"predictor"}))
 def test_an_answer_of_no_use(tmp_path, family):
     """What returns nothing raises nothing itself: it is named, with the line where it begins."""
     said, plug_in = call(tmp_path, family, "return None")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, get_args
 
-from foresail.control import check
+from foresail.control import check, plug_in_errors
 from foresail.control.departures import Departures, earliest_begin
 from foresail.control.step_log import StepLog
 from foresail.control.waiting_reasons import WaitingReasons
@@ -218,7 +218,7 @@ class Controller:
 
     def _require_fit(self, has_parts: bool) -> None:
         if has_parts and not self.scheduler.starts_tasks:
-            raise check.no_parts()
+            raise plug_in_errors.no_parts()
 
     def fork(
         self, scheduler: Scheduler, predictor: Predictor, correction: Correction
@@ -425,9 +425,11 @@ class Controller:
     def as_if_submitted(self, job: Job) -> PendingJob:
         """A job as it would wait had it just been submitted; nothing comes of it."""
         prediction = self.predictor.predict(job, self.now)
+        if not hasattr(prediction, "quantile"):
+            raise plug_in_errors.no_belief(self.predictor, prediction, job.job_id)
         mean = prediction.mean()
         if not mean >= 0.0:  # it may be no number
-            raise check.no_time(self.predictor, job.job_id, mean)
+            raise plug_in_errors.no_time(self.predictor, job.job_id, mean)
         pending = PendingJob(job, self.state.submissions, prediction, mean)
         planned = self.scheduler.planned_seconds(pending)
         return pending if planned == mean else replaced(pending, planned_seconds=planned)
@@ -612,7 +614,7 @@ class Controller:
             )
             if not estimate > current:
                 if estimate != estimate:
-                    raise check.no_time(self.correction, running.job.job_id, estimate)
+                    raise plug_in_errors.no_time(self.correction, running.job.job_id, estimate)
                 return
             running = state.correct(unit, estimate)
             self.counters.corrections += 1
@@ -649,7 +651,7 @@ class Controller:
                 decision, state.startable, state.running, state.stopping, free
             )
         except (Exception, SystemExit) as error:
-            raise check.blamed(self.scheduler, error, self.now) from error
+            raise plug_in_errors.blamed(self.scheduler, error, self.now) from error
         if verdict.refusals:
             self.first_refusal = self.first_refusal or verdict.refusals[0]
             self.counters.refusals += len(verdict.refusals)
@@ -702,7 +704,7 @@ class Controller:
         )
         decision = self.scheduler.decide(view)
         if not isinstance(decision, decisions.Decision):
-            raise check.no_decision(self.scheduler, decision, self.now)
+            raise plug_in_errors.no_decision(self.scheduler, decision, self.now)
         if self.names_nodes and decision.starts and not self.scheduler.starts_tasks:
             backfills = self.scheduler.backfills is not False
             decision = self._assigned(decision, view, state.startable, backfills)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from foresail.control.plug_in_errors import no_belief
 from foresail.distributions.summary import belief_row
 from foresail.evaluation import _loop
 from foresail.evaluation._loop import nanoseconds_to_read
@@ -264,6 +265,8 @@ def _replay_objects(
 def _ask(predictor: Predictor, job: Job, now: float, belief: Floats) -> float:
     """The predicted mean; the whole belief is put into the row."""
     distribution = predictor.predict(job, now)
+    if not hasattr(distribution, "quantile"):
+        raise no_belief(predictor, distribution, job.job_id)
     belief[:] = belief_row(distribution)
     return float(distribution.mean())
 

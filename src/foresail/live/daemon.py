@@ -19,8 +19,8 @@ from dataclasses import replace
 from types import FrameType
 from typing import Final, Self
 
-from foresail.control.check import nothing_starts
 from foresail.control.loop import Controller
+from foresail.control.plug_in_errors import nothing_starts
 from foresail.live.cluster_contact import ClusterContact, what_can_be
 from foresail.live.run_clock import MachineClocks, RunClock
 from foresail.live.run_directory import LearnedFile, RunHistory

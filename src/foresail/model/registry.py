@@ -298,6 +298,10 @@ def find(family: str, name: str) -> Entry:
     return known[name]
 
 
+_CALLED: Final = re.compile(r"[\w.]*\.(\w+)\(\) (?:takes|missing|got)")
+"""Beginning of what Python says of a call that does not fit a method."""
+
+
 @contextmanager
 def blaming_plug_ins() -> Iterator[None]:
     """Raise as ``InputError`` what a plug-in's file raised, or what it returned did."""
@@ -328,8 +332,15 @@ def _blamed(error: BaseException) -> InputError | None:
     for frame, _ in frames:
         asked = {type(each) for each in _known_in(frame)}
         found = sorted(_named(kind) for kind in asked if _family_in(kind.__module__) is not None)
+        if found and isinstance(error, NotImplementedError):
+            return InputError(f"{' or '.join(found)} lacks the method {frame.f_code.co_name}")
         if found:
-            return InputError(f"{' or '.join(found)} returns what cannot be used: {problem}")
+            called = _CALLED.match(str(error))
+            places = [
+                place_of(kind, called[1]) for kind in asked if called and called[1] in vars(kind)
+            ]
+            said = f"{' or '.join(found)} returns what cannot be used: {problem}"
+            return InputError(problem, **places[0]) if places else InputError(said)
     return None
 
 
@@ -341,10 +352,21 @@ def _known_in(frame: FrameType) -> list[object]:
 
 def _named(kind: type) -> str:
     """A class with its file and line."""
-    import inspect
+    place = place_of(kind)
+    return f"{place['source']}, line {place['line']}: {kind.__qualname__}"
 
-    line = inspect.getsourcelines(kind)[1]
-    return f"{inspect.getsourcefile(kind)}, line {line}: {kind.__qualname__}"
+
+def place_of(kind: type, method: str = "") -> dict[str, Any]:
+    """Source and line of a class from outside the house, or of its method; of our own nothing."""
+    if kind.__module__.startswith("foresail."):
+        return {}
+    code = getattr(getattr(kind, method, None), "__code__", None)
+    if code is not None:
+        return {"source": code.co_filename, "line": code.co_firstlineno}
+    try:
+        return {"source": inspect.getsourcefile(kind), "line": inspect.getsourcelines(kind)[1]}
+    except (OSError, TypeError):  # it was typed, not read
+        return {}
 
 
 @dataclass(frozen=True, slots=True)

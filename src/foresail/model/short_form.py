@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.protocols import Predictor, Scheduler
-from foresail.model.registry import Entry, find
+from foresail.model.registry import Entry, find, place_of
 from foresail.model.words import DURATION_FORMS, SIZE_FORM, parse_duration, parse_size
 
 _UNITS: Final = {
@@ -62,6 +62,7 @@ class PlugIn:
         if base is not None and not isinstance(built, base):
             raise InputError(
                 f"{self.entry.name} is no {base.__name__.lower()}",
+                **place_of(type(built)),
                 field=type(built).__qualname__,
                 expected=f"a class that derives from {base.__module__}.{base.__name__}",
             )

@@ -10,8 +10,8 @@ from functools import partial
 
 import polars as pl
 
-from foresail.control.check import nothing_started
 from foresail.control.loop import Controller
+from foresail.control.plug_in_errors import nothing_started
 from foresail.model.event import Event
 from foresail.model.protocols import ProgressCallback
 from foresail.model.whole_files import make_folder, require_replaceable, to_be_written
