@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from foresail.checks.predictors import check_predictor
+from foresail.checks.predictors import check_correction, check_predictor
 from foresail.checks.readers import check_reader
 from foresail.checks.schedulers import check_scheduler
 from foresail.model.registry import Entry, find, load_plugin
@@ -35,6 +35,7 @@ def test_example_prints_what_is_shown(script: Path, tmp_path: Path) -> None:
     [
         ("scheduler", "shortest_likely", check_scheduler),
         ("predictor", "mean_of_width", check_predictor),
+        ("correction", "half_again", check_correction),
         ("reader", "minutes_log", check_reader),
     ],
 )

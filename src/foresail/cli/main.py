@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import errno
 import gc
-import importlib
+import importlib.util
 import os
 import sys
 import warnings
@@ -129,7 +129,13 @@ class LateCommands(TyperGroup):
         width = max(map(len, COMMANDS))
         for heading, group in GROUPS.items():
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(width), says) for name, (_, says) in group.items()])
+                shown = {name: says for name, (_, says) in group.items() if _is_here(name)}
+                formatter.write_dl([(name.ljust(width), says) for name, says in shown.items()])
+
+
+def _is_here(name: str) -> bool:
+    """Return whether a command can be called: published studies are another distribution."""
+    return name != "experiment" or importlib.util.find_spec("foresail_studies") is not None
 
 
 app = typer.Typer(

@@ -16,7 +16,6 @@ from foresail.control.waiting_reasons import WaitingReasons
 from foresail.model import decision as decisions
 from foresail.model import event as news
 from foresail.model.cluster import Cluster
-from foresail.model.containers import replaced
 from foresail.model.job import Job
 from foresail.model.protocols import Correction, Predictor, ReferenceSchedule, Scheduler
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation, RunningJob
@@ -432,7 +431,7 @@ class Controller:
             raise plug_in_errors.no_time(self.predictor, job.job_id, mean)
         pending = PendingJob(job, self.state.submissions, prediction, mean)
         planned = self.scheduler.planned_seconds(pending)
-        return pending if planned == mean else replaced(pending, planned_seconds=planned)
+        return pending if planned == mean else PendingJob(job, pending.arrival, prediction, planned)
 
     def _submit(self, event: news.Submitted) -> None:
         job = event.job
@@ -475,7 +474,7 @@ class Controller:
             answer = self.scheduler.reserve(pending, earliest, self.now, usable)
         if answer is not None:
             self.reservations[pending.job.job_id] = answer
-        return replaced(pending, reservation=answer)
+        return replace(pending, reservation=answer)
 
     def _log_reservation(self, job_id: str, answer: Reservation | Rejection) -> None:
         """Record the answer to a job's request, and be there when what is promised begins."""
@@ -726,14 +725,14 @@ class Controller:
         for start in verdict.starts:
             running = state.start(news.unit_of(start), start.placement, now)
             again = running.attempt > 1
-            instructions.append(replaced(start, attempt=running.attempt) if again else start)
+            instructions.append(replace(start, attempt=running.attempt) if again else start)
             self._wake(running)
             if state.begins_its_job(running):
                 self.predictor.started(running.job, now)
         self._let_through = len(state.waiting_for) < dependent
         for preempt in verdict.preemptions:
             attempt = state.running[news.unit_of(preempt)].attempt
-            self._instruct(replaced(preempt, attempt=attempt))
+            self._instruct(replace(preempt, attempt=attempt))
         for withdraw in verdict.withdrawals:
             instructions.append(withdraw)
             self._release(withdraw.job_id)

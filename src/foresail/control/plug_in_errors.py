@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import traceback
 from pathlib import PurePath
 from typing import Final
@@ -69,7 +68,7 @@ def blamed(scheduler: Scheduler, error: BaseException, now: float) -> BaseExcept
     if isinstance(error, ForesailError) or type(scheduler).__module__.startswith(_OWN):
         return error
     frames = traceback.extract_tb(error.__traceback__)
-    own = [each for each in frames if each.filename == _file_of(scheduler)]
+    own = [each for each in frames if each.filename == place_of(type(scheduler)).get("source")]
     where = f" in line {own[-1].lineno}" if own else ""
     return InputError(
         f"{_named(scheduler)} fails at {now:g} s{where}: {type(error).__name__}: {error}",
@@ -104,12 +103,5 @@ def _refused(first: Refusal | None) -> str:
 
 def _named(plug_in: object, family: str = "scheduler") -> str:
     name = type(plug_in).__qualname__
-    file = _file_of(plug_in)
+    file = place_of(type(plug_in)).get("source")
     return f"the {family} {name}" + (f" of {PurePath(file).name}" if file else "")
-
-
-def _file_of(plug_in: object) -> str:
-    try:
-        return inspect.getsourcefile(type(plug_in)) or ""
-    except TypeError:
-        return ""

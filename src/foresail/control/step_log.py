@@ -39,7 +39,7 @@ class ReasonChanges:
     """Jobs that the log has to record if they wait, whatever it knows."""
 
 
-class ReasonTracker:
+class _ReasonTracker:
     """Collects, between two records of the log, what may have changed.
 
     Reasons that a scheduler gives in columns are not taken apart: a pass may give those of some
@@ -135,7 +135,7 @@ class StepLog:
     def _follow(self, state: State, reasons: WaitingReasons) -> None:
         self._state = state
         self._reasons = reasons
-        self._tracker = ReasonTracker(state)
+        self._tracker = _ReasonTracker(state)
 
     def take_over(self, run: RunFold, reasons: WaitingReasons) -> None:
         """Go on where the log of a run ends; all reasons are news then."""

@@ -133,8 +133,7 @@ class PredictionQuality:
     within_factor_two: float
     under_predicted: float
     over_predicted: float
-    """Shares of the jobs with a prediction: between half and double the runtime; below it;
-    above."""
+    """Shares of the predicted jobs: between half and double the runtime; below it; above."""
     interval_jobs: int
     """Jobs whose 10 % and 90 % quantile were stated and differ."""
     covered: float

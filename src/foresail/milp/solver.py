@@ -313,8 +313,7 @@ class RelaxedSolution:
     """``OPTIMAL``, or why there are no values."""
     values: Floats | None
     prices: Floats | None
-    """Per column; and per row what one unit more of its bound would be worth. None without
-    values."""
+    """Per column; and per row the worth of one unit more of its bound. None without values."""
     objective: float
     """Worth of the values: no whole ones are worth more. inf without values."""
     iterations: int

@@ -41,6 +41,18 @@ class InputError(ForesailError):
         self.expected = expected
         super().__init__(self._sentence())
 
+    def placed(self, about: str, source: object, line: int | None = None) -> InputError:
+        """Return the same error behind what it is about, in a line of a source."""
+        return InputError(
+            f"{about}{self.problem}",
+            source=source,
+            line=line,
+            column=self.column,
+            field=self.field,
+            value=self.value,
+            expected=self.expected,
+        )
+
     def _sentence(self) -> str:
         where = [str(self.source)] if self.source is not None else []
         if self.line is not None:
@@ -88,15 +100,7 @@ def naming(source: object) -> Iterator[None]:
         named = "" if error.source is None else str(error.source)
         if str(source) in named:
             raise
-        raise InputError(
-            f"{named}: {error.problem}" if named else error.problem,
-            source=source,
-            line=error.line,
-            column=error.column,
-            field=error.field,
-            value=error.value,
-            expected=error.expected,
-        ) from error
+        raise error.placed(f"{named}: " if named else "", source, error.line) from error
 
 
 def require(holds: bool, record: object, name: str, expected: str) -> None:

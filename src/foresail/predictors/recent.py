@@ -62,8 +62,7 @@ class RecentParameters:
     """Parameters of ``recent``."""
 
     k: int = 2
-    """Number of the user's last ended jobs to average; the request is predicted before so many have
-    ended."""
+    """Number of the user's last ended jobs to average; before so many, the request is predicted."""
     whole_seconds: bool = False
     """Cut off fractions of a second, as the published study does."""
 

@@ -79,8 +79,7 @@ class PredictorSnapshot:
     in_flight: tuple[str, ...]
     """Ids of the jobs that were predicted and have not ended."""
     slots: tuple[int, ...]
-    """Their rows in ``jobs``, ``specs`` and ``summaries``, in the same order: state may point to
-    them."""
+    """Their rows in ``jobs``, ``specs`` and ``summaries``, in order: state may point to them."""
     model: Floats
     """The model up to its last number in use."""
     users: Floats

@@ -80,11 +80,5 @@ def with_options(
                 known[text, tasks] = own_options(text, tasks, places)
             options[job_id] = known[text, tasks]
         except InputError as error:
-            raise InputError(
-                f"job {job_id}: {error.problem}",
-                source=workload.meta.source,
-                field=error.field,
-                value=error.value,
-                expected=error.expected,
-            ) from error
+            raise error.placed(f"job {job_id}: ", workload.meta.source) from error
     return replace(workload, options=options)

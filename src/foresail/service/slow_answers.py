@@ -273,8 +273,7 @@ _CALIBRATION_SECONDS: Final = 10.0
 
 _AT_ONCE_SECONDS: Final = 1.0
 _DOUBLED_SECONDS: Final = 60.0
-"""Wait below which nothing is kept of a job, and wait from which on it is kept again at each
-doubling."""
+"""Wait below which nothing is kept of a job, and from which on it is kept at each doubling."""
 
 _MOST_OUTCOMES: Final = 4 * MOST
 _DOUBTFUL: Final = 0.6
@@ -379,8 +378,7 @@ class Forecasts:
     """Share of the last forecasts that held, by horizon."""
     stood_in: StandInRecord = StandInRecord()
     stand_in: str | None = None
-    """Reason why a simpler rule than the policy's own starts jobs in the futures; None if none
-    does."""
+    """Reason why a simpler rule than the policy's own starts jobs in the futures, if one does."""
 
     def doubt(self, start: Range) -> float | None:
         """Return the share of ranges so far ahead that held, where these were too few."""

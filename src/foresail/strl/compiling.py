@@ -116,8 +116,7 @@ class Compiled:
     """The parts: shares of a partition that a leaf can be given; shape (parts,)."""
     part_column: Integers
     part_unit: Integers
-    """The column that says how much of the part is given, and how many nodes one of it stands
-    for."""
+    """Column of how much of the part is given, and how many nodes one of it stands for."""
     build_seconds: float
     """Time that compiling took."""
 

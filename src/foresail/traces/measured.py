@@ -162,8 +162,7 @@ class TaskStages:
     """Number of stages that each waits for; shape (stages,)."""
     first_after: Integers
     after: Integers
-    """Places in ``after`` where those begin that wait for each stage; shapes (stages + 1,) and
-    (links,)."""
+    """Begins in ``after`` of those that wait for each stage; shapes (stages + 1,), (links,)."""
     stage_name: pl.Series
     task: Integers
     """A stage's name, and a task's number in it; shapes (stages,) and (tasks,)."""

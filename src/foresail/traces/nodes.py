@@ -307,14 +307,7 @@ def require_possible(path: Path, cluster: Cluster) -> None:
         try:
             cluster = changed(cluster, change)
         except InputError as error:
-            raise InputError(
-                error.problem,
-                source=path,
-                line=line,
-                field=error.field,
-                value=error.value,
-                expected=error.expected,
-            ) from error
+            raise error.placed("", path, line) from error
 
 
 def _numbered(path: Path) -> list[tuple[int, NodeChange]]:

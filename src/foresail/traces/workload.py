@@ -62,8 +62,7 @@ class LostRows:
 
 
 Severity = Literal["impossible", "odd", "minor"]
-"""Refused; said with every result; said by ``foresail trace validate`` alone, for most logs have
-it."""
+"""Refused; said with every result; said by ``foresail trace validate`` alone, being common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,13 +253,7 @@ class Workload:
                 if self.options:
                     job = replace(job, options=self.options.get(job.job_id, ()))
             except InputError as error:
-                raise InputError(
-                    f"job {row[0]}: {error.problem}",
-                    source=self.meta.source,
-                    field=error.field,
-                    value=error.value,
-                    expected=error.expected,
-                ) from error
+                raise error.placed(f"job {row[0]}: ", self.meta.source) from error
             yield job
 
     def truth(self) -> dict[str, float]:

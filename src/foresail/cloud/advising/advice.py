@@ -60,8 +60,7 @@ class Advice:
     best_nodes: int
     """Nodes of least worth on the log as it is, whatever the risk."""
     chance_to_pay: float
-    """Share of futures in which the last tenth of the advised nodes pays; NaN where there is
-    none."""
+    """Share of futures in which the last tenth of the advised nodes pays; NaN without one."""
     within_risk: RuleResult | None
     """Number of nodes of the rule that is best on the log as pay at the stated risk, were there no
     targets; None where no risk is stated."""

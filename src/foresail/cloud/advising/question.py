@@ -312,7 +312,7 @@ class AdviceQuestion:
     as come to least in expectation."""
     growth: float = 1.0
     growth_spread: float = 0.2
-    """Factor by which demand grows until the nodes serve, and standard deviation of its
+    """Growth of demand until the nodes serve, as a factor, and standard deviation of its
     logarithm."""
     futures: int = 400
     """Number of futures that are drawn: weeks of the log, put together anew."""

@@ -129,7 +129,7 @@ _LEVELS_AT_ONCE: Final = 64
 _MOST_LEVELS: Final = 4096
 
 
-class LevelWindow(NamedTuple):
+class _LevelWindow(NamedTuple):
     """One commitment of one level.
 
     The ``product`` is the place of its term among those on sale, or behind them for a schedule;
@@ -241,7 +241,7 @@ class Planner:
 
     def windows(
         self, sold: Sequence[tuple[int, float]], unit: float, year_slots: int
-    ) -> list[LevelWindow]:
+    ) -> list[_LevelWindow]:
         """The windows of all levels, until levels want none.
 
         What a level costs without commitments never rises from one level to the next, so that
@@ -254,7 +254,7 @@ class Planner:
         segment, used = np.zeros(demand.slots, np.int64), np.zeros(demand.slots)
         skip_units(demand.stacks, self.owned, segment, used)
         prices = np.empty((demand.slots, _LEVELS_AT_ONCE))
-        found: list[LevelWindow] = []
+        found: list[_LevelWindow] = []
         while True:
             level_prices(demand.stacks, demand.price, unit, segment, used, prices)
             schedules = [
@@ -271,7 +271,7 @@ class Planner:
             for level, product, start in zip(*(part.tolist() for part in windows), strict=True):
                 scheduled = product == lengths.size
                 held = schedules[start // year_slots][level] if scheduled else None
-                found.append(LevelWindow(product, start, held))
+                found.append(_LevelWindow(product, start, held))
 
     def _finders(self, year: int) -> list[YearFinder]:
         """One for each whole year of so many slots, where schedules are sold."""

@@ -40,7 +40,7 @@ _SECTIONS: Final = ("offer", "sustained_use", "customised", "discount", "commitm
 _HEADINGS: Final = ("name", "currency", "date", "provider", "region", "source")
 
 
-def catalogue_of_rows(
+def _catalogue_of_rows(
     source: str, rows: Iterable[prices_reading.Row], headings: Mapping[str, object] | None = None
 ) -> prices.PriceCatalogue:
     """The catalogue that a table describes: columns ``FIELDS``, one row an offer.
@@ -84,14 +84,14 @@ def _catalogue_of_document(source: str, document: Mapping[str, object]) -> price
     ``offer`` of tables with ``FIELDS``; tables ``sustained_use`` and ``customised``, lists
     ``discount`` and ``commitment``, with the fields of their records.
 
-    Raises ``InputError`` as ``catalogue_of_rows``; the field says which offer, discount or
+    Raises ``InputError`` as ``_catalogue_of_rows``; the field says which offer, discount or
     commitment.
     """
     top = prices_reading.Row(source, None, document)
     top.demand_known((*_HEADINGS, *_SECTIONS))
     headings = {name: document[name] for name in _HEADINGS if name in document}
     return replace(
-        catalogue_of_rows(source, _tables(top, "offer"), headings),
+        _catalogue_of_rows(source, _tables(top, "offer"), headings),
         sustained_use=next(iter(_records(top, "sustained_use", prices.SustainedUse)), None),
         customised=next(iter(_records(top, "customised", prices.Customised)), None),
         discounts=_records(top, "discount", prices.Discount),
@@ -230,7 +230,7 @@ class PriceTable(prices_reading.PriceSource):
 
     def catalogue(self, reference: prices_reading.Reference) -> prices.PriceCatalogue:
         """The prices."""
-        return catalogue_of_rows(reference.text, prices_reading.table_rows(reference))
+        return _catalogue_of_rows(reference.text, prices_reading.table_rows(reference))
 
 
 _KEPT_SECONDS: Final = 7.0 * 86_400.0

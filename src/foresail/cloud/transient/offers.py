@@ -141,8 +141,7 @@ class TransientType:
     name: str
     """Unique."""
     capacity: float
-    """Capacity of one machine, above 0, in a unit that all types share (cores, ECU, requests a
-    second)."""
+    """Capacity of one machine, above 0, in a unit of all types (cores, ECU, requests a second)."""
     availability: float
     """Share of time, 0 to 1, that its machines are up."""
     price_per_unit_hour: float

@@ -23,8 +23,7 @@ _LEAST_SHARE: Final = 1e-6
 but for what floating point adds to them."""
 _MOST_CORES: Final = 100_000_000
 _MOST_MACHINES: Final = 10_000_000
-"""Cores of a pool and machines up to which what a simulation keeps of them fits into two
-gigabytes."""
+"""Cores of a pool, and machines, up to which a simulation of them fits into two gigabytes."""
 
 
 class Requests(NamedTuple):

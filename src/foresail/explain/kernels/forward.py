@@ -28,8 +28,7 @@ of those that are asked for have started; cpus that jobs hold which were due whe
 _RUNNING, _BEGIN, _WAITING, _DUE = range(4)
 _COUNTERS: Final = 4
 """Numbers of jobs that run, with an end on the heap and a planned one; place where the line begins,
-those before having started; how many are in line, and how many of these, from its front, are
-due."""
+behind those that started; how many are in line, and how many of these, from its front, are due."""
 
 _MOST_GONE: Final = 64
 """Jobs that have started stay in line until they are so many: closing ranks is looking at all."""

@@ -76,8 +76,7 @@ REQUESTS: Final = Table(
     Index("requests_by_key", "user", "client_key"),
 )
 """Requests, in order: ``kind`` is ``submit``, ``submit held`` or a command; ``subject`` the job or
-the node, and ``body`` the job of a submission, or when a node that is drained should be used
-again."""
+the node, and ``body`` the job of a submission, or when a drained node should be used again."""
 
 RECORDS: Final = Table(
     "records",
@@ -103,8 +102,7 @@ are of jobs which have left."""
 IDENTITY: Final = Table(
     "identity", METADATA, _one(), *_texts("identity"), *_texts("moved_to", nullable=True)
 )
-"""This store's identity, made once at random; and where to it was moved, if it is not to be used
-any more."""
+"""This store's identity, made once at random; and where to it was moved, if it was."""
 
 ROOM: Final = Table("room", METADATA, _one(), *_columns(LargeBinary, "filling"))
 """Zeros: room in a file for what must be written though the disk is full."""

@@ -102,8 +102,7 @@ class WaitingRules(NamedTuple):
     patience_seconds: float
     """A job that has waited for so long is rented one; 0: none waits."""
     speculation_seconds: float
-    """A job that finds no fixed machine free is first tried on a rented one for so long; 0:
-    none."""
+    """A job that finds no fixed machine free is first tried on a rented one so long; 0: never."""
     conserving: int
     """1: a job that finds a fixed machine free takes it, whatever is believed of it."""
     weighing: int
@@ -116,8 +115,7 @@ class DelayCosts(NamedTuple):
     rent: float
     """Price of the rented machine it would get."""
     own: float
-    """Cost of its share of a fixed machine in addition to what is paid anyway: 0 for machines that
-    are owned."""
+    """Cost of its share of a fixed machine beyond what is paid anyway: 0 for owned machines."""
     delay: float
     """Worth of an hour's delay of the job."""
 
