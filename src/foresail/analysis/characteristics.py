@@ -96,8 +96,7 @@ DAYTIME_SHARE: Final = 0.58
 other one. Even submission has 0.5, and Google, busiest from 0 to 4 h, has less."""
 
 JOBS_PER_HOUR: Final = 150.0
-"""Geometric mean of the rates of Mustang (2.1 M jobs in 61 months, no) and TwoSigma (3.2 M in 9
-months, yes)."""
+"""Geometric mean of the rates of Mustang (2.1 M jobs in 61 months) and TwoSigma (3.2 M in 9)."""
 
 OVERCOMMITTED_SHARE: Final = 1.0
 """More is allocated than there is, on average; Google has 1.1, the others at most 0.98."""

@@ -171,8 +171,7 @@ class ExponentialIncrementParameters:
     cycle_seconds: float = 2.0
     """The first increment."""
     growth: float = 2.0
-    """Factor by which every increment is longer than the one before: 2 in 3Sigma, 1 in
-    TetriSched."""
+    """Factor by which every increment exceeds the one before: 2 in 3Sigma, 1 in TetriSched."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 1e-3, "cycle_seconds")

@@ -28,8 +28,7 @@ _COLUMNS: Final = np.dtype(
         ("waits_for_others", np.bool_),
     ]
 )
-"""Columns of single jobs: numbers of a kind and of a belief, and others as they are named in
-``JobColumns``."""
+"""Columns of single jobs: numbers of a kind and of a belief, and those of ``JobColumns``."""
 
 _MEDIAN: Final = SUMMARY_COLUMNS
 

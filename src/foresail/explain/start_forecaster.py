@@ -49,8 +49,7 @@ all; what others take is learned as well."""
 
 _MOST_KINDS: Final = 2_000
 _REQUESTS_A_DOUBLING: Final = 4
-"""Steps between a request and one twice as large; of more kinds the same is believed of like cpus
-and requests."""
+"""Steps between like requests of which one is twice the other, where there are many kinds."""
 
 _MOST_RELEARNED: Final = 20_000
 """Attempts that are learned at once, as after a restart: the latest."""

@@ -146,8 +146,7 @@ class DeadlineMetrics:
     slo_jobs: int
     slo_missed: int
     slo_never_started: int
-    """Jobs with a deadline; those that have not completed by it, for whatever reason; those of them
-    that never ran."""
+    """Jobs with a deadline; those not completed by it, for any reason; of these, never run ones."""
     slo_miss_rate: float
     """Share of one; NaN where no job has a deadline."""
     accepted_slo_jobs: int

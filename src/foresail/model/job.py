@@ -315,8 +315,7 @@ class JobSize:
     stage: str = ""
     """The one that pilots are drawn from."""
     pilots: tuple[int, ...] = ()
-    """Numbers of its pilots, in the order in which they start; none of a job that is not
-    sampled."""
+    """Numbers of its pilots, in the order in which they start; none of a job without samples."""
     told: tuple[float, ...] = ()
     """Runtimes of these (seconds), in order of ending; none as long as some have not ended."""
     seconds: float | None = None

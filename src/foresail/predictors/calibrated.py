@@ -360,8 +360,7 @@ class CalibratedParameters:
     """Parameters of ``calibrated``."""
 
     of: str = "combined"
-    """The predictor whose belief is moved, by name or short form; a point becomes a
-    distribution."""
+    """Predictor whose belief is moved, by name or short form; a point becomes a distribution."""
 
 
 @register("predictor", "calibrated", parameters=CalibratedParameters)

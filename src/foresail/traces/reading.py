@@ -86,8 +86,7 @@ class Notes:
     time_zone: str | None = None
 
     unix_times: bool = False
-    """Set by a reader whose submit times are Unix times: the workload's origin becomes its first
-    submission."""
+    """Set by a reader of Unix submit times: the workload's origin becomes its first submission."""
     header: dict[str, str] = field(default_factory=dict)
     nodes: pl.DataFrame | None = None
     tasks: pl.DataFrame | None = None

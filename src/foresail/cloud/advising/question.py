@@ -312,8 +312,7 @@ class AdviceQuestion:
     as come to least in expectation."""
     growth: float = 1.0
     growth_spread: float = 0.2
-    """Growth of demand until the nodes serve, as a factor, and standard deviation of its
-    logarithm."""
+    """Growth of demand until the nodes serve (factor), and standard deviation of its logarithm."""
     futures: int = 400
     """Number of futures that are drawn: weeks of the log, put together anew."""
     seed: int = 0

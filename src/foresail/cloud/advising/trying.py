@@ -152,8 +152,7 @@ class RuleResult:
     rented_work: float
     """Shares of jobs that waited at all, that ended on rented machines, and of work there."""
     utilisation: float
-    """Share of the nodes' cores in use, or of their gpus where that is more; above 1, the queue
-    only grows."""
+    """Share of the nodes' cores, or gpus if more, in use; above 1, the queue only grows."""
 
     @property
     def is_lasting(self) -> bool:

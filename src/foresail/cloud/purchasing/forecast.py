@@ -53,8 +53,7 @@ class RiskPlan:
     units: Mapping[str, float]
     """To reserve, by term."""
     cost_shares: Mapping[float, float]
-    """First year's cost relative to all on demand: 5 %, 50 % and 95 % quantiles of the
-    scenarios."""
+    """First year's cost relative to all on demand: 5 %, 50 % and 95 % quantiles of scenarios."""
     expected_cost_share: float
     """Its mean."""
 

@@ -92,8 +92,7 @@ class OfflinePlan:
     cost: float
     """Sum of ``over_time``."""
     all_reserved_cost: float | None
-    """Cost of reserving the peak, beyond what is held, all the time at the cheapest term; None:
-    no term is sold."""
+    """Cost of reserving the peak, beyond what is held, for good at the cheapest term, if any."""
     cost_if_scaled: Callable[[float], float] = field(repr=False)
     """Cost if every commitment had been so many times as large: an error of the forecast."""
 

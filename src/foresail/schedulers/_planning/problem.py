@@ -52,8 +52,7 @@ class Problem:
     """Capacity that running jobs are expected to leave; shape (rows, slots)."""
     victim_cost: Floats
     victim_credit: Floats
-    """Cost of stopping a running job, and what that gives back; shapes (victims,) and (victims,
-    rows, slots)."""
+    """Cost of stopping a running job; gain of it; shapes (victims,), (victims, rows, slots)."""
 
     @cached_property
     def rows(self) -> Floats:

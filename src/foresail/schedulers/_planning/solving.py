@@ -177,8 +177,7 @@ class SolvedChoice(SolveRecord):
     priced_gap: float = 0.0
     """Distance of the plan from the bound in the cycle in which the prices were new."""
     in_vain: float = 0.0
-    """Value that programs have looked for without finding any, in this cycle and, ever less of it,
-    in those before."""
+    """Value that programs looked for and missed in this cycle and, ever less, in those before."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

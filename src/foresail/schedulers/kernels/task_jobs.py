@@ -30,8 +30,7 @@ tasks, or its pilots."""
 SOURCE: Final = 0
 THIN_BELOW: Final = 1
 WAY_NUMBERS: Final = 2
-"""The way: one of the three, and the number of tasks from which on it is taken; jobs of fewer go to
-the first queue."""
+"""The way: one of the three, and the number of tasks below which jobs go to the first queue."""
 
 TASKS: Final = task_queues.QUEUE_COLUMNS
 PILOTS_OF_JOB: Final = task_queues.QUEUE_COLUMNS + 1

@@ -56,8 +56,7 @@ class TraceColumns(NamedTuple):
     estimate: Floats
     """Seconds that the job is believed to run for."""
     wait: Floats
-    """Seconds that it is believed to wait for (NaN: as planned), or nothing at all where no job has
-    such a belief."""
+    """Seconds that it is believed to wait (NaN: as planned); empty where no job has a belief."""
     delay: Floats
     """Money that an hour's delay of it costs, or nothing at all where none costs any."""
     lost: Floats
@@ -134,8 +133,7 @@ _WAITING_SINCE: Final = 6
 TOTAL_CORES: Final = 7
 TOTAL_MEMORY: Final = 8
 TALLY: Final = 9
-"""Counts and sums over the jobs that run on fixed machines and that wait, and those machines'
-cores and bytes."""
+"""Counts and sums over jobs that run on fixed machines and that wait, and the machines' sizes."""
 
 
 @merged_part

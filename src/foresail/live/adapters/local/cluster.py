@@ -38,8 +38,7 @@ _NOT_KILLED: Final = (
     "given its cpus, though some of it may still be there"
 )
 _HANGS_SECONDS: Final = 30.0
-"""A shim that ends its command so much later than it must is killed; one that outlives that for so
-long is let go."""
+"""Delay after which a late shim is killed, and after which one that outlives that is let go."""
 
 _STARTS_KNOWN: Final = 10_000
 """Starts of so many jobs are not heeded twice; those of earlier ones are found on disk."""
