@@ -13,8 +13,9 @@ from foresail.distributions.basic import Point
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement
 from foresail.model.event import Ended, EndedBecause, NodeDown, NodeUp, Outcome, Submitted
-from foresail.model.job import DeadlineValue, Job
+from foresail.model.job import DeadlineValue, Job, StartConditions
 from foresail.model.view import PendingJob, Rejection, Reservation
+from foresail.record.job_life import Dependencies
 from foresail.record.state import State
 
 NODES = tuple(Node(name, Resources(cpus=4.0)) for name in ("n1", "n2"))
@@ -89,3 +90,60 @@ def test_reservations_know_nodes_that_are_down_and_jobs_that_run():
     assert controller.reservations["behind"] == Reservation("behind", 30.0, 40.0, 1)
     ended = Outcome("best-effort", 0.0, 5.0, EndedBecause.COMPLETED)
     controller.step(5.0, [Ended(5.0, ended)])
+
+
+def test_arrays_that_wait_for_arrays_are_looked_at_once(monkeypatch):
+    """Not once for each member whenever a predecessor starts or ends: all start at the last end."""
+    asked = 0
+    unmet = Dependencies.unmet
+
+    def counted(self, job, has_begun):
+        nonlocal asked
+        asked += 1
+        return unmet(self, job, has_begun)
+
+    monkeypatch.setattr(Dependencies, "unmet", counted)
+    state, count = State(Cluster.of_processors(100)), 50
+    first = [f"1_{number}" for number in range(count)]
+    for job_id in first:
+        submitted(state, job_id, 10.0)
+    for number in range(count):
+        submitted(state, f"2_{number}", 10.0, *first)
+    twin = state.copy()
+    for one in (state, twin):
+        for job_id in first:
+            assert len(one.waiting_for) == count
+            one.start(job_id, Placement.whole("all", 1), 1.0)
+            one.end(Outcome(job_id, 1.0, 2.0), 2.0)
+        assert not one.waiting_for
+        assert len(one.startable) == count
+    assert asked < 12 * count
+
+
+def test_who_waits_for_its_namesake_holds_up_nobody_that_waits_for_the_same():
+    """Members of one array, of which one is a singleton's turn at a time, all come to start."""
+    state = State(Cluster.of_processors(100))
+    submitted(state, "first", 10.0)
+    once = StartConditions(singleton=True)
+    for number, name in enumerate(("a", "a", "b")):
+        job = replace(Job.gang(f"{number}", 0.0, 1), after=("first",), conditions=once)
+        job = replace(job, name=name)
+        state.submit(PendingJob(job, state.submissions, Point(10.0), 10.0), 0.0)
+    state.start("first", Placement.whole("all", 1), 0.0)
+    state.end(Outcome("first", 0.0, 1.0), 1.0)
+    assert sorted(state.startable) == ["0", "2"]
+    state.start("0", Placement.whole("all", 1), 1.0)
+    state.end(Outcome("0", 1.0, 2.0), 2.0)
+    assert sorted(state.startable) == ["1", "2"]
+
+
+def test_an_array_of_which_one_has_failed_withdraws_all_that_wait_for_it():
+    state = State(Cluster.of_processors(100))
+    for job_id in ("1_0", "1_1"):
+        submitted(state, job_id, 10.0)
+        state.start(job_id, Placement.whole("all", 1), 0.0)
+    for number in range(3):
+        submitted(state, f"2_{number}", 10.0, "1_0", "1_1")
+    withdrawn = state.end(Outcome("1_0", 0.0, 1.0, EndedBecause.FAILED), 1.0)
+    assert not state.waiting_for
+    assert withdrawn is not None

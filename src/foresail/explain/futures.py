@@ -159,7 +159,7 @@ def _runtimes(
 def _horizon(outlook: Outlook, lasting: Floats, running_ends: Floats) -> float:
     """Return how far ahead arrivals matter (seconds): twice the time that all work takes."""
     mean = lasting.mean(axis=0)
-    asked = outlook.waiting.jobs.by_kind(_needs).T
+    asked = outlook.waiting.jobs.by_kind(lambda job: _amounts_of(job.total)).T
     room = _amounts_of(sum(outlook.room.values(), Resources()))
     taken = [
         float(mean @ of_jobs) / there
@@ -196,14 +196,14 @@ class _Simulated:
         self._number = {name: number for number, name in enumerate(names)} | {None: ANYWHERE}
         jobs, recent = outlook.waiting.jobs, outlook.recent
         self._known = np.zeros((len(_COLUMNS), len(jobs)))
-        self._known[[_WIDTH, *_OTHERS]] = jobs.by_kind(_needs).T
+        self._known[[_WIDTH, *_OTHERS]] = jobs.by_kind(lambda job: _amounts_of(job.total)).T
         self._known[_PLANNED] = jobs.table["planned"]
         self._known[_HOME] = self._waiting.home
         self._known[_PLACE] = self._waiting.place
         self._known[_LIKELY] = self._waiting.likely
         self._known[_READY] = self._waiting.ready
         self._past = np.zeros((len(_COLUMNS), len(recent)))
-        needs = [_needs(each.pending.job) for each in recent]
+        needs = [_amounts_of(each.pending.job.total) for each in recent]
         self._past[[_WIDTH, *_OTHERS]] = np.array(needs).reshape(-1, 1 + len(_OTHERS)).T
         self._past[[_PLANNED, _LIKELY]] = [each.pending.planned_seconds for each in recent]
         self._past[_HOME] = [self._number[each.partition] for each in recent]
@@ -285,10 +285,6 @@ class _Simulated:
             most_tried=int(np.clip(tried, _FEWEST_TRIED, _MOST_TRIED)),
             **self._predecessors,
         )
-
-
-def _needs(job: Job) -> tuple[float, ...]:
-    return _amounts_of(job.total)
 
 
 def _amounts_of(resources: Resources) -> tuple[float, ...]:

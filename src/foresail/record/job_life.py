@@ -282,18 +282,21 @@ _Namesakes: TypeAlias = dict[tuple[str | None, str], dict[str, None]]
 class Dependencies:
     """Conditions that jobs set on the ends of others.
 
-    To be read by others: ``dependents`` (jobs that wait for one that has not ended, by its id).
-    ``ended`` is what has ended, by id, as it stands.
+    To be read by others: ``dependents`` (jobs that wait for one that has not ended, by its id; a
+    list for those that wait for the same, as members of an array do). ``ended`` is what has ended.
     """
 
     def __init__(self, ended: Mapping[str, EndedJob]) -> None:
         self._ended = ended
-        self.dependents: dict[str, list[str]] = {}
+        self.dependents: dict[str, list[list[str]]] = {}
+        self._last: Job | None = None
+        self._like_last: list[str] = []
         self._namesakes: _Namesakes | None = None  # no singleton has come yet
 
     def copy(self, ended: Mapping[str, EndedJob]) -> Dependencies:
         """Another, in which all is as it is here."""
         twin = Dependencies(ended)
+        self._last = None  # lists that both have grow no more
         twin.dependents = {job_id: list(each) for job_id, each in self.dependents.items()}
         if self._namesakes is not None:
             twin._namesakes = {name: dict(each) for name, each in self._namesakes.items()}
@@ -307,9 +310,15 @@ class Dependencies:
             self._namesakes = {}
             for each in living.values():
                 _add_namesake(self._namesakes, each.job)
-        for predecessor in job.after:
-            if predecessor not in self._ended:
-                self.dependents.setdefault(predecessor, []).append(job.job_id)
+        if not job.after:
+            return
+        last, self._last = self._last, job
+        if last is None or (last.after, last.conditions) != (job.after, job.conditions):
+            self._like_last = []
+            for predecessor in job.after:
+                if predecessor not in self._ended:
+                    self.dependents.setdefault(predecessor, []).append(self._like_last)
+        self._like_last.append(job.job_id)
 
     def leave_namesakes(self, job: Job) -> str | None:
         """Leave the namesakes at its end; returns the next of them, which may be a singleton."""

@@ -233,11 +233,10 @@ class State:
 
     def unmet(self, job: Job) -> tuple[str, DependencyKind] | None:
         """The first job that it waits for, and what is to become of that; None if it has."""
-        return self._dependencies.unmet(job, self._has_begun)
-
-    def _has_begun(self, job_id: str) -> bool:
-        """Return whether a living job runs, or did before it was requeued."""
-        return self.stage_of(job_id) is job_life.JobState.RUNNING or job_id in self._requeued
+        runs, ran = job_life.JobState.RUNNING, self._requeued
+        return self._dependencies.unmet(
+            job, lambda each: self.stage_of(each) is runs or each in ran
+        )
 
     def why_held_back(self, job_id: str) -> tuple[float | None, int]:
         """Return when a job kept back without a hold may begin; else how many run at once."""
@@ -515,9 +514,7 @@ class State:
         self._starts += 1
         self.running_roster.put(unit, running)
         self.estimates[unit] = estimate
-        for dependent in self._dependencies.dependents.get(job_id, ()):
-            if dependent in self.waiting_for:
-                self._settle_dependent(dependent, now)
+        self._settle_all(self._dependencies.dependents.get(job_id, ()), now)
         return running
 
     def begins_its_job(self, running: RunningJob) -> bool:
@@ -911,10 +908,7 @@ class State:
         self.ticks.pop(job_id, None)
         self.cancelled.pop(job_id, None)
         self.ended[job_id] = job_life.EndedJob(now, because)
-        withdrawn: list[job_life.Withdrawn] = []
-        for dependent in self._dependencies.dependents.pop(job_id, ()):
-            if dependent in self.waiting_for:
-                withdrawn += self._settle_dependent(dependent, now)
+        withdrawn = self._settle_all(self._dependencies.dependents.pop(job_id, ()), now)
         was_put_off = self.not_started.pop(job_id, None) is not None
         if job.conditions is not None or was_put_off:
             self._eligibility.remove(job, pending.arrival)
@@ -923,6 +917,18 @@ class State:
         namesake = self._dependencies.leave_namesakes(job)
         if namesake is not None and namesake in self.waiting_for:
             withdrawn += self._settle_dependent(namesake, now)
+        return withdrawn
+
+    def _settle_all(self, groups: Sequence[list[str]], now: float) -> list[job_life.Withdrawn]:
+        """Settle jobs; if one goes on waiting, so do those that wait for the same."""
+        withdrawn: list[job_life.Withdrawn] = []
+        for alike in groups:
+            for job_id in filter(self.waiting_for.__contains__, alike):
+                withdrawn += self._settle_dependent(job_id, now)
+                left = self.waiting_for.get(job_id)
+                unmet = None if left is None else self.unmet(left.job)
+                if unmet is not None and unmet[1] is not DependencyKind.SINGLETON:
+                    break
         return withdrawn
 
     def _settle_dependent(self, job_id: str, now: float) -> list[job_life.Withdrawn]:

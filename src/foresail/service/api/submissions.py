@@ -32,8 +32,7 @@ MOST_KEPT_BYTES: Final = 64_000_000
 """Size up to which they are kept, a line for each with its script and all that it waits for."""
 
 MOST_WAITS: Final = 1_000_000
-"""Limit of the dependencies kept of them, as many as an array of a thousand has on another: log and
-memory hold each one."""
+"""Limit of the dependencies of them, as many as an array of a thousand has on another."""
 
 _USUAL_NUMBER: Final = 10**6
 """A job's number, as far as its length matters."""
