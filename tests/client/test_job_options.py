@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import time
 from datetime import datetime
@@ -11,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.client import job_options
 from foresail.client.job_options import OPTIONS, asked_by_script, asked_jobs, moment
 from foresail.model.errors import InputError
 from foresail.model.job import parse_dependencies
@@ -23,9 +23,8 @@ MIB, GIB = 2**20, 2**30
 def here(tmp_path, monkeypatch):
     """A folder of one's own, and no variables that would be handed on."""
     monkeypatch.chdir(tmp_path)
-    for name in job_options._FINDING:
-        if name != "PATH":
-            monkeypatch.delenv(name, raising=False)
+    for name in set(os.environ) - {"PATH", "HOME"}:
+        monkeypatch.delenv(name)
     return tmp_path
 
 
@@ -213,7 +212,7 @@ def test_our_own_times_have_a_unit(here, options, seconds):
         ("--gpus=a100:2", "of one kind"),
         ("--deadline=2020-01-01", "is over"),
         ("-n 4 -N 1 --ntasks-per-node=2", "there is one node"),
-        ('-J "open', "cannot be read"),
+        ('-J "open', "quote that is not closed"),
     ],
 )
 def test_what_there_is_not_is_refused_with_what_to_do(here, options, words):
@@ -225,7 +224,7 @@ def test_what_there_is_not_is_refused_with_what_to_do(here, options, words):
 @pytest.mark.parametrize("options", ["--wrap=true", "--key=1"])
 def test_some_are_of_the_command_line_alone(here, options):
     """A line of a script cannot say what is run instead of it."""
-    with pytest.raises(InputError, match="cannot be asked for"):
+    with pytest.raises(InputError, match="on the command line alone"):
         of_script(here, f"#SBATCH {options}")
 
 
@@ -325,12 +324,12 @@ def test_a_program_is_no_script(here):
     assert job["command"] == [str(here / "program"), "A"]
 
 
-# By `sbatch --wait -o out OPTION e.sh`, with FOO=1 set, `echo FOO=$FOO BAR=$BAR` in e.sh. Without
-# the option Slurm hands on everything, we what programs are found by.
+# By `sbatch --wait -o out OPTION e.sh`, with FOO=1 set, `echo FOO=$FOO BAR=$BAR` in e.sh.
 @pytest.mark.parametrize(
     ("options", "foo", "bar"),
     [
-        ([], None, None),
+        ([], "1", None),
+        (["--env", "BAR=2"], "1", "2"),
         (["--export=ALL"], "1", None),
         (["--export=NONE"], None, None),
         (["--export=NIL"], None, None),
@@ -342,13 +341,19 @@ def test_a_program_is_no_script(here):
     ],
 )
 def test_variables(options, foo, bar, monkeypatch):
-    """The token is never handed on."""
+    """Neither the token is handed on, nor what a job was told, nor what an account has."""
     monkeypatch.setenv("FOO", "1")
+    for name in ("SLURM_JOB_ID", "FORESAIL_JOB_ID", "OMP_NUM_THREADS", "not-a-name"):
+        monkeypatch.setenv(name, "7")
+    monkeypatch.setenv("ODD", "\udce4")
     monkeypatch.setenv("FORESAIL_TOKEN", "secret")
     (job,) = asked_jobs([*options, "--", "true"], time.time()).jobs
     assert (job["environment"].get("FOO"), job["environment"].get("BAR")) == (foo, bar)
-    assert ("PATH" in job["environment"]) is (not options or "ALL" in options[0])
-    assert "FORESAIL_TOKEN" not in job["environment"]
+    sent = {"FOO": foo, "BAR": bar, "PATH": os.environ["PATH"]}
+    if options and "ALL" not in options[0] and options[0] != "--env":
+        del sent["PATH"]
+    job["environment"].pop("PYTEST_CURRENT_TEST", None)
+    assert job["environment"] == {name: value for name, value in sent.items() if value is not None}
 
 
 def test_a_jobs_file_with_options(here):
@@ -361,7 +366,7 @@ def test_a_jobs_file_with_options(here):
 
 
 @pytest.mark.parametrize(
-    ("file", "name"), [("my job.sh", "my_job.sh"), (".a.sh", "_a.sh"), ("a" * 120, "a" * 100)]
+    ("file", "name"), [("my job.sh", "my job.sh"), ("a\nb.sh", "a_b.sh"), ("a" * 120, "a" * 100)]
 )
 def test_a_script_is_called_as_its_file_as_far_as_may_be(here, file, name):
     """Names of jobs name files too."""

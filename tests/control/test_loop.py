@@ -197,7 +197,7 @@ def test_dependents_start_after_success():
     loop = controller(scheduler)
     loop.step(0, [submitted(0, "2", 1, after=["1"]), submitted(0, "1", 1)])
     assert list(loop.running) == ["1"]
-    assert loop.reasons()["2"].sentence == "waits for job 1 to end"
+    assert loop.reasons()["2"].sentence == "waits for job 1 to complete (afterok)"
     assert texts(loop.step(4, [ended(4, "1")])) == ["start 2", "wake 2 at 14"]
 
 

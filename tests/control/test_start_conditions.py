@@ -89,7 +89,7 @@ def test_after_a_begin_another_starts_in_the_same_instant():
     loop = begun(cpus=2)
     early = after("2", DependencyKind.AFTER, "3")
     assert said(loop.step(0, [job("1"), early, job("3", begin_seconds=7.0)])) == ["start 1"]
-    assert loop.reasons()["2"].sentence == "waits for job 3 to begin"
+    assert loop.reasons()["2"].sentence == "waits for job 3 to begin (after)"
     assert loop.look_again_seconds == 7.0
     assert said(loop.step(7, [Tick(7)])) == ["start 3"]
     assert loop.look_again_seconds == 7.0
@@ -111,7 +111,9 @@ def test_singletons_run_one_after_the_other_behind_all_of_their_name():
     first, second = (job(each, name="a", singleton=True) for each in "34")
     events = [job("1", name="a"), job("2", name="b"), first, second, job("5", name="a")]
     assert said(loop.step(0, events)) == ["start 1", "start 2", "start 5"]
-    assert loop.reasons()["4"].sentence == "waits for job 1 to end, which has its name and user"
+    assert (
+        loop.reasons()["4"].sentence == "waits for job 1, of its name and user, to end (singleton)"
+    )
     assert said(loop.step(1, [end(1, "2")])) == []
     assert said(loop.step(2, [end(2, "1", EndedBecause.FAILED)])) == ["start 3"]
     assert said(loop.step(3, [end(3, "3")])) == ["start 4"]

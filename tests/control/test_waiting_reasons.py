@@ -87,7 +87,11 @@ WAITS = [
         "needs 2.5 cpus; enough is free, but nowhere for a whole task",
     ),
     (arrive(job("last", 5.0)), "too_wide", None),
-    (arrive(job("a"), job("last", after=("a",))), "dependency", "waits for job a to end"),
+    (
+        arrive(job("a"), job("last", after=("a",))),
+        "dependency",
+        "waits for job a to complete (afterok)",
+    ),
     (
         (*arrive(job("last")), Held(0.0, "last", "ann")),
         "held",
@@ -144,7 +148,10 @@ def test_released_behind_another_it_waits_for_that_one_and_then_starts(loop):
     """A held job that depends on another: released before that has ended."""
     loop.step(0.0, arrive(job("a"), job("last", after=("a",))))
     assert wait(loop, Held(1.0, "last", "bob"))[0] == "held"
-    assert wait(loop, Released(2.0, "last"), now=61.0) == ("dependency", "waits for job a to end")
+    assert wait(loop, Released(2.0, "last"), now=61.0) == (
+        "dependency",
+        "waits for job a to complete (afterok)",
+    )
     assert not loop.state.held
     loop.step(62.0, arrive(job("later")))
     assert loop.state.running["later"].backfilled

@@ -118,9 +118,9 @@ def test_refusals_withdrawals_and_cancellations_are_told():
     controller.step(5, [Ended(5, outcome), Cancelled(5, "3")])
     assert told(log, "1")[-1] == "5 s: Ended (failed: exit code 3) after running for 5 s."
     assert told(log, "2") == [
-        "0 s: Submitted: 1 cpu, no time limit, to run after 1.",
+        "0 s: Submitted: 1 cpu, no time limit, to run afterok:1.",
         "0 s: Expected to run for 24 h.",
-        "0 s: Pending: waits for job 1 to end.",
+        "0 s: Pending: waits for job 1 to complete (afterok).",
         "5 s: Withdrawn: job 1, which it depends on, ended: failed.",
     ]
     assert told(log, "3")[2:] == [
@@ -366,6 +366,6 @@ def test_what_a_job_waits_for_by_its_own_wish_is_told():
     controller = Controller(MANIFEST.cluster, Fcfs(), Requested(), Doubling(), log=log)
     controller.step(5.0, [Submitted(5.0, replace(job, conditions=conditions))])
     assert told(log, "9_0")[0].endswith(
-        "no time limit, to run after 3, afterany:7_0:7_1, after all before it of its name, "
-        "to begin 60 s later, 2 of its array at once, once only."
+        "no time limit, to run afterok:3, afterany:7_0:7_1, after all before it of its name "
+        "(singleton), to begin 60 s later, 2 of its array at once, once only."
     )

@@ -96,12 +96,24 @@ def ran(tmp_path):
             },
         ),
         (
+            {"job_id": "7_3", "number": 11},
+            1,
+            {
+                "FORESAIL_JOB_ID": "7_3",
+                "SLURM_JOB_ID": "11",
+                "SLURM_JOBID": "11",
+                "SLURM_ARRAY_JOB_ID": "7",
+                "SLURM_ARRAY_TASK_ID": "3",
+                "FORESAIL_ARRAY_INDEX": "3",
+            },
+        ),
+        (
             {"environment": {"SLURM_SUBMIT_HOST": "desk", "OMP_NUM_THREADS": "8"}},
             1,
             {"SLURM_SUBMIT_HOST": "desk", "OMP_NUM_THREADS": "8"},
         ),
     ],
-    ids=["plain", "tasks", "array", "given"],
+    ids=["plain", "tasks", "array of a former version", "array", "given"],
 )
 def test_what_a_job_is_told_is_so(ran, tmp_path, fields, attempt, expected):
     """What whoever submits has set wins where that is her business, and nowhere else."""

@@ -115,7 +115,7 @@ def test_a_script_with_directives_and_a_file_of_jobs(typed, tmp_path):
     assert typed("logs", job) == "from a script, 2 tasks\n"
     shown = json.loads(typed("show", job, "--json"))
     assert (shown["name"], shown["cpus"], shown["requested_seconds"]) == ("scripted", 2, 60.0)
-    assert "2 cpus for 2 tasks, no memory limit, a limit of 60 s" in typed("show", job)
+    assert "2 cpus for 2 tasks, no memory limit, a limit of 1 min" in typed("show", job)
     (tmp_path / "jobs.toml").write_text(
         '[[job]]\nname = "first"\ncommand = "true"\n'
         '[[job]]\ncommand = "echo $FORESAIL_ARRAY_INDEX"\narray = "4-5"\nafter = "first"\n'
@@ -143,6 +143,52 @@ def test_members_of_an_array_know_themselves_by_the_names_of_slurm(typed, tmp_pa
     typed("wait", array, f"{array}_[2-5:3]")
 
 
+def test_a_member_of_an_array_goes_by_its_own_number_too(typed, tmp_path):
+    """As SLURM_JOB_ID is a number in Slurm: no other job's, and taken wherever ids are."""
+    line = (
+        "echo $SLURM_JOB_ID $SLURM_JOBID $FORESAIL_JOB_ID; test $SLURM_ARRAY_TASK_ID = 7 || exit 3"
+    )
+    words = ("submit", "-a", "7,9", "-o", "%j-%A_%a.txt", "--wrap", line)
+    array = int(typed(*words))
+    after = int(typed("submit", "-d", f"afterany:{array + 2}", "--wait", "--wrap", "true"))
+    assert after == array + 3  # each has a number of its own
+    for number, index in ((array + 1, 7), (array + 2, 9)):
+        told = f"{number} {number} {array}_{index}\n"
+        assert (tmp_path / f"{number}-{array}_{index}.txt").read_text() == told
+        assert f"{number}-{array}_{index}.txt" in typed("logs", number)
+        assert f"{array}_{index}  wrap" in typed("show", number)
+        assert json.loads(typed("show", number, "--json"))["job_id"] == f"{array}_{index}"
+        assert f"{array}_{index}" in typed("jobs", "-j", number)
+    typed("wait", array + 1)
+    typed("wait", array + 2, status=3)
+    assert "Ended" in typed("explain", array + 2)
+    both = typed("submit", "-a", "1-2", "--wrap", "foresail-none; sleep 60").strip()
+    typed("cancel", int(both) + 1)
+    assert {job["job_id"] for job in _jobs(typed)} == {f"{both}_2"}
+    typed("cancel", both)
+
+
+def _jobs(typed):
+    _until(lambda: "no jobs" in typed("jobs") or typed("jobs").count("\n") == 2)
+    return [json.loads(line) for line in typed("jobs", "--json").splitlines()]
+
+
+def test_an_array_knows_what_its_submitter_had_set(typed, monkeypatch, service):
+    """Sent by default, but for the token and what a job was told; kept once for all members."""
+    monkeypatch.setenv("MINE", "a 'b' ü\nsecond line")
+    monkeypatch.setenv("BASH_FUNC_greet%%", "() {  echo greeted; }")
+    monkeypatch.setenv("SLURM_NTASKS", "99")
+    line = 'echo "$MINE" $SLURM_ARRAY_TASK_ID ${FORESAIL_TOKEN-none} $SLURM_NTASKS; bash -c greet'
+    array = typed("submit", "-a", "0-1", "--wait", "--", "bash", "-c", line).strip()
+    assert typed("logs", f"{array}_1") == "a 'b' ü\nsecond line 1 none 1\ngreeted\n"
+    alone = typed("submit", "--wait", "--wrap", 'echo "$MINE"').strip()
+    assert typed("logs", alone) == "a 'b' ü\nsecond line\n"
+    nothing = typed("submit", "--export=NONE", "--wait", "--wrap", 'echo "${MINE-unset}"').strip()
+    assert typed("logs", nothing) == "unset\n"
+    for told in (typed("show", f"{array}_1", "--json"), typed("explain", f"{array}_1")):
+        assert "second line" not in told
+
+
 def test_a_job_is_held_forecast_released_and_cancelled(typed):
     job = typed("submit", "--hold", "--time", "1min", "--", "sleep", "60").strip()
     until = time.monotonic() + 20.0
@@ -152,7 +198,7 @@ def test_a_job_is_held_forecast_released_and_cancelled(typed):
     assert "ask for" in typed("forecast", job, "--risk", "0.1")
     assert "then" in typed("forecast", job, "--cpus", "2")
     assert "then" in typed("forecast", job, "--time", "10:00")
-    assert "no time limit" in typed("forecast", job, "--time", "soon", status=2)
+    assert "minutes, or a time" in typed("forecast", job, "--time", "soon", status=2)
     assert "one that ends" in typed("forecast", job, "--time", "0", status=2)
     assert "starts now" in typed("forecast", "--command", "true")
     assert "before then 100 %" in typed("forecast", "--command", "true", "--before", "tomorrow")
@@ -211,7 +257,7 @@ def test_the_cluster_at_a_glance(typed):
         (["submit", "--after", "99999", "--", "true"], "no such job"),
         (["forecast"], "a job's id"),
         (["forecast", "1", "--in", "x"], "--in"),
-        (["forecast", "1", "--before", "noonish"], "no moment"),
+        (["forecast", "1", "--before", "noonish"], "a moment such as"),
         (["forecast", "1", "--when-should-i-submit", "--risk", "0.1"], "--risk"),
         (["submit", "misspelt.sh"], "misspelt.sh"),
         (["cancel", "first"], "no id of a job"),
@@ -325,7 +371,7 @@ def test_a_job_is_shown_as_understood_and_why_it_ended_at_last(typed, tmp_path):
     told = typed("show", f"{array}_[1,3]").split("\n\n")
     assert [each.split()[1] for each in told] == [f"{array}_1", f"{array}_3"]
     assert "2 cpus for 2 tasks" in told[0]
-    assert "a limit of 24 h, to run singleton, not before 20" in told[0]
+    assert "a limit of 1 d, to run singleton, not before 20" in told[0]
     assert "2 of its array at once" in told[0]
     typed("cancel", array)
     assert typed("show", array).count("logs") >= 3

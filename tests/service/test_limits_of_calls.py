@@ -66,13 +66,10 @@ def test_so_many_jobs_and_members_and_not_one_more():
 
 def test_what_is_kept_of_a_call_has_a_limit():
     """A few words may mean a script ten thousand times."""
-    for jobs in (
-        [{"array": f"1-{MOST_JOBS}", "environment": {"TEXT": "x" * 10_000}}],
-        [{"array": f"1-{MOST_JOBS}", "command": "x" * 10_000}],
-    ):
+    for jobs in ([{"array": f"1-{MOST_JOBS}", "command": "x" * 10_000}],):
         with pytest.raises(InputError, match="too much in one call"):
             checked(*jobs)
-    assert checked({"array": f"1-{MOST_JOBS}", "environment": {"TEXT": "x" * 1_000}})
+    assert checked({"array": f"1-{MOST_JOBS}", "environment": {"TEXT": "x" * 5_000}})
 
 
 @pytest.mark.parametrize("kind", ["", "afterany:"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -14,7 +13,7 @@ from foresail.cli.formats import print_table
 from foresail.client.connection import find_connection, together
 from foresail.explain.start_words import UNKNOWN, Moments, range_cell, range_words
 from foresail.model.errors import ForesailError, InputError
-from foresail.model.words import count, duration, listed, memory_size, percent
+from foresail.model.words import count, duration, exact_duration, exact_size, percent
 
 if TYPE_CHECKING:
     from foresail.client.service_client import ServiceClient
@@ -37,14 +36,9 @@ def connected() -> ServiceClient:
 
 def moment_of(words: str | None, option: str) -> float | None:
     """Unix seconds of a moment to come, as people type it."""
-    if words is None:
-        return None
-    from foresail.client.job_options import moment
+    from foresail.client.job_options import moment, read_as
 
-    try:
-        return moment(words)
-    except ValueError as error:
-        raise InputError("no moment", field=option, value=words, expected=str(error)) from error
+    return None if words is None else read_as(moment, option, words)
 
 
 def members_of(client: ServiceClient, words: Iterable[str]) -> list[str]:
@@ -90,19 +84,15 @@ def _asked_for(job: Mapping[str, Any]) -> Iterator[str]:
     tasks = job.get("tasks", 1)
     yield count(job["cpus"], "cpu") + (f" for {tasks:,} tasks" if tasks > 1 else "")
     memory = job.get("memory_bytes")
-    yield f"at most {memory_size(memory)} of memory" if memory else "no memory limit"
+    yield f"at most {exact_size(memory)} of memory" if memory else "no memory limit"
     if job.get("gpus"):
         yield count(job["gpus"], "gpu")
     limit, deadline = job.get("requested_seconds"), job.get("deadline_seconds")
-    yield "no time limit" if limit is None else f"a limit of {duration(limit)}"
+    yield "no time limit" if limit is None else f"a limit of {exact_duration(limit)}"
     if deadline is not None:
-        yield f"to be done within {duration(deadline - job['submit_seconds'])}"
-    others = job.get("dependencies", "")
-    after = [each for each in job.get("after", ()) if each not in re.split("[:,]", others)]
-    if after:
-        yield "to run after " + listed(after)
-    if others:
-        yield f"to run {others}"
+        yield f"to be done within {exact_duration(deadline - job['submit_seconds'])}"
+    if job.get("dependencies"):
+        yield f"to run {job['dependencies']}"
     if job.get("begin_seconds") is not None:
         yield f"not before {clock_time(job['begin_seconds'])}"
     if job.get("most_at_once") is not None:

@@ -16,7 +16,7 @@ from foresail.cli._service import clock_time, connected, runs_for, start_cell, s
 from foresail.cli.formats import console, made_by, print_table, refuse
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
-from foresail.model.words import CLUSTER_JOB_ID, count, duration
+from foresail.model.words import CLUSTER_JOB_ID, count, duration, exact_duration
 
 if TYPE_CHECKING:
     from foresail.reports.plan.page import PlanPart
@@ -163,9 +163,8 @@ def _sentences(wait: Mapping[str, Any]) -> Iterator[str]:
     elif start:
         yield "; ".join((f"It should start {start}", *forecast["remarks"])) + "."
     limit, belief = wait["requested_seconds"], wait["belief"]
-    asks = (
-        "It asks for no time limit" if limit is None else f"It asks for {duration(limit)} at most"
-    )
+    asks = "It asks for "
+    asks += "no time limit" if limit is None else f"{exact_duration(limit)} at most"
     if belief is None:
         yield f"{asks}."
         return

@@ -215,12 +215,12 @@ def _say(
 def _changes(
     cpus: int | None, requested_time: str | None, submitted_in: str | None
 ) -> dict[str, Any]:
-    from foresail.client.job_options import limit_of
+    from foresail.client.job_options import limit, read_as
     from foresail.model.words import duration_of
 
     changes: dict[str, Any] = {"cpus": cpus}
     if requested_time is not None:
-        changes["requested_time"] = limit_of(requested_time)
+        changes["requested_time"] = read_as(limit, "--time", requested_time)
     if submitted_in is not None:
         changes["submitted_in"] = duration_of(submitted_in, "--in")
     return {name: value for name, value in changes.items() if value is not None}

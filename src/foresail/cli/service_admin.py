@@ -191,9 +191,9 @@ def nodes(drain: str | None = None, until: str | None = None, resume: str | None
         raise InputError("only with --drain", field="--until")
     with connected() as client:
         if drain is not None:
-            moment = moment_of(until, "--until")
-            client.drain(drain, moment)
-            _wait_until(client, drain, {"drained", "down"}, moment)
+            at = moment_of(until, "--until")
+            client.drain(drain, at)
+            _wait_until(client, drain, {"drained", "down"}, at)
         if resume is not None:
             client.resume(resume)
             _wait_until(client, resume, {"up", "down"})

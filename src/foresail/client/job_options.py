@@ -11,7 +11,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import get_close_matches
@@ -20,7 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
-from foresail.live.jobs_file import FILE_SUFFIXES, raw_jobs
+from foresail.live.jobs_file import FILE_SUFFIXES, VARIABLE, raw_jobs
 from foresail.model.documents import text_of
 from foresail.model.errors import InputError
 from foresail.model.job import DEPENDENCY_FORM, DependencyKind, parse_dependencies
@@ -34,18 +34,14 @@ _CLOCK_NAMES: Final = MappingProxyType(
     {"midnight": "0:00", "elevenses": "11:00", "noon": "12:00", "fika": "15:00", "teatime": "16:00"}
 )
 _GPUS: Final = re.compile(r"(?:gpu)?:?(\d{1,6})?")
-_FINDING: Final = (
-    *("PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYTHONPATH"),
-    *("LD_LIBRARY_PATH", "LANG", "LC_ALL"),
-)
-_HANDED_ON: Final = re.compile(r"(?!FORESAIL_|SLURM_)[A-Za-z_][A-Za-z0-9_]*")
-"""With all of one's own: not the token, nor a job's variables about itself."""
+_LEFT_BEHIND: Final = re.compile(r"FORESAIL_.*|SLURM_.*|HOME|USER|LOGNAME|SHELL|(OLD)?PWD|SHLVL|_")
+"""By all of one's own: the token, what jobs have about themselves, and what an account has."""
 
-_MOMENT_FORMS: Final = "such as 6h, now+2hours, 16:30, tomorrow or 2026-12-31T08:00"
+_MOMENT_FORMS: Final = "a moment such as 6h, now+2hours, 16:30, tomorrow or 2026-12-31T08:00"
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class _Memory:
     """An amount of memory of each cpu, or of the whole job."""
 
     bytes: int
@@ -74,17 +70,16 @@ def limit(value: str) -> float | None:
     return float(seconds) if seconds else None
 
 
-def limit_of(value: str) -> float:
-    """Seconds of a time limit that is one; raises ``InputError`` if it is none."""
+def read_as(read: Callable[[str], float | None], option: str, value: str) -> float:
+    """A value of an option of another command; raises ``InputError`` if it is none."""
+    expected = "one that ends"
     try:
-        seconds = limit(value)
+        found = read(value)
     except ValueError as error:
-        raise InputError(
-            "no time limit", field="--time", value=value, expected=str(error)
-        ) from error
-    if seconds is None:
-        raise InputError("no time limit", field="--time", value=value, expected="one that ends")
-    return seconds
+        found, expected = None, str(error)
+    if found is None:
+        raise InputError("not usable", field=option, value=value, expected=expected)
+    return found
 
 
 def _with_unit(value: str, expected: str) -> float:
@@ -99,52 +94,47 @@ def _with_unit(value: str, expected: str) -> float:
 def moment(value: str, now: datetime | None = None) -> float:
     """Unix seconds of a moment as sbatch takes it, or of one that is a duration from now."""
     now = now or datetime.now().astimezone()
-    at = _moment(_CLOCK_NAMES.get(value, value), now)
-    if at is None:
-        at = now + timedelta(seconds=_with_unit(value, _MOMENT_FORMS))
-    return at.timestamp()
-
-
-def _moment(value: str, now: datetime) -> datetime | None:
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    if value in {"today", "tomorrow"}:
-        return now if value == "today" else today + timedelta(days=1)
-    if found := _FROM_NOW.fullmatch(value):
-        return now + timedelta(**{f"{found[2] or 'second'}s": int(found[1] or 0)})
-    if found := _CLOCK.fullmatch(value):
-        hour, minute, second = (int(each or 0) for each in found.groups())
-        try:
-            at = today.replace(hour=hour, minute=minute, second=second)
-        except ValueError as error:
-            raise ValueError(_MOMENT_FORMS) from error
-        return at if at > now else at + timedelta(days=1)
+    value = _CLOCK_NAMES.get(value, value)
     try:
-        return datetime.fromisoformat(value).astimezone() if "-" in value else None
-    except ValueError as error:
+        if value in {"today", "tomorrow"}:
+            at = now if value == "today" else today + timedelta(days=1)
+        elif found := _FROM_NOW.fullmatch(value):
+            at = now + timedelta(**{f"{found[2] or 'second'}s": int(found[1] or 0)})
+        elif found := _CLOCK.fullmatch(value):
+            hour, minute, second = (int(each or 0) for each in found.groups())
+            at = today.replace(hour=hour, minute=minute, second=second)
+            at += timedelta(days=at <= now)
+        elif "-" in value:
+            at = datetime.fromisoformat(value).astimezone()
+        else:
+            at = now + timedelta(seconds=_with_unit(value, _MOMENT_FORMS))
+        return at.timestamp()
+    except (ValueError, OverflowError) as error:
         raise ValueError(_MOMENT_FORMS) from error
 
 
-def _size(value: str, of: Literal["cpu", "job"]) -> Memory:
+def _size(value: str, of: Literal["cpu", "job"]) -> _Memory:
     """Slurm's megabytes, or a number with K, M, G or T; all are powers of 1024."""
     found = _SIZE.fullmatch(value)
     if found is None or not int(found[1]):
-        raise ValueError("megabytes, or a size such as 500M or 2G")
+        raise ValueError("megabytes (0, all of a node, is not supported), or 500M or 2G")
     step = "KMGT".index((found[2] or "M").upper()) + 1
-    return Memory(int(found[1]) * 1024**step, of)
+    return _Memory(int(found[1]) * 1024**step, of)
 
 
-def whole(value: str) -> int:
-    """A number of cpus, tasks or gpus."""
-    if not value.isascii() or not value.isdigit():
-        raise ValueError("a whole number")
-    return int(value[:10])
+def _whole(value: str) -> int:
+    """A number of cpus or tasks."""
+    if not re.fullmatch("0*[1-9][0-9]*", value):
+        raise ValueError("a whole number, at least 1")
+    return int(value.lstrip("0")[:10])
 
 
-def gpus(value: str) -> int:
+def _gpus(value: str) -> int:
     """``gpu``, ``gpu:2`` or ``2``; there is one kind of them."""
     found = _GPUS.fullmatch(value)
     if found is None or not value:
-        raise ValueError("gpu:N: there are no other resources by name, and gpus are of one kind")
+        raise ValueError("gpu:N: gpus are of one kind, and there are no other resources by name")
     return int(found[1] or 1)
 
 
@@ -160,34 +150,38 @@ def dependencies(value: str) -> list[str]:
     if value.replace(":", "").replace("_", "").isdigit():
         value = f"{DependencyKind.AFTER_ANY}:{value}"
     words = value.split(",")
+    parse_dependencies(words)
     if not all(":" in word or word == DependencyKind.SINGLETON for word in words):
         raise ValueError(DEPENDENCY_FORM)
-    parse_dependencies(words)
     return words
 
 
 def export(value: str) -> dict[str, str]:
     """``ALL``, ``NONE``, names of variables of one's own and ``NAME=value``, with commas."""
     words = [] if value in {"NONE", "NIL"} else value.split(",")
-    everything = filter(_HANDED_ON.fullmatch, os.environ) if "ALL" in words else ()
-    assigned = dict(_assignment(each) for each in words if "=" in each)
-    return {**_own_variables(everything), **_own_variables(words), **assigned}
+    sent = {
+        name: content
+        for name, content in os.environ.items()
+        if name in words or ("ALL" in words and _is_sent(name, content))
+    }
+    return sent | dict(_assignment(each) for each in words if "=" in each)
 
 
-def _own_variables(names: Iterable[str] = _FINDING) -> dict[str, str]:
-    """Those of one's own variables that are set; by default those by which programs are found."""
-    return {name: os.environ[name] for name in names if name in os.environ}
-
-
-def names(value: str) -> list[str]:
-    """Names or ids with commas."""
-    return value.split(",")
+def _is_sent(name: str, content: str) -> bool:
+    """Return whether a variable goes with all; what is no text, no service could be sent."""
+    is_of_job = name == "OMP_NUM_THREADS" and "FORESAIL_JOB_ID" in os.environ
+    is_text = content.isascii() or content.encode(errors="ignore").decode() == content
+    return (
+        is_text
+        and bool(VARIABLE.fullmatch(name))
+        and not (is_of_job or _LEFT_BEHIND.fullmatch(name))
+    )
 
 
 def _assignment(value: str) -> tuple[str, str]:
     name, equals, content = value.partition("=")
-    if not equals or not name:
-        raise ValueError("NAME=value")
+    if not equals or not VARIABLE.fullmatch(name):
+        raise ValueError("NAME=value, with a name of letters, digits and _")
     return name, content
 
 
@@ -216,27 +210,35 @@ Asked: TypeAlias = dict[str, tuple[str, Any]]
 """Settings: name of the option that set each, and the value."""
 
 _TIME: Final = "It is ended after so long: minutes, 2:30:00, 1-12, or such as 90s, 30min, 2h."
-_MOMENT: Final = "6h, now+2hours, 16:30 or 2026-12-31T08:00"
 _KINDS: Final = "Only after others: afterok:17:18, afterany:, afternotok:, after:, singleton."
-_VARIABLES: Final = "ALL of yours, NONE, names, NAME=value. [those that programs are found by]"
+_VARIABLES: Final = "ALL of yours, NONE, names, NAME=value. [ALL]"
 _of_job, _of_cpu = partial(_size, of="job"), partial(_size, of="cpu")
 
 OPTIONS: Final = (
     JobOption("-J --job-name --name", "name", "What jobs that are alike are called.", "NAME"),
-    JobOption("-n --ntasks --tasks", "tasks", "Tasks, which start together. [1]", "N", whole),
-    JobOption("-c --cpus-per-task --cpus", "cpus", "Cpus of a task. [1]", "N", whole),
+    JobOption("-n --ntasks --tasks", "tasks", "Tasks, which start together. [1]", "N", _whole),
+    JobOption("-c --cpus-per-task --cpus", "cpus", "Cpus of a task. [1]", "N", _whole),
     JobOption("-N --nodes", "nodes", "1: all tasks are on one node.", "1", _one_node),
-    JobOption("--ntasks-per-node", "tasks_per_node", "Tasks, on one node.", "N", whole),
+    JobOption("--ntasks-per-node", "tasks_per_node", "Tasks, on one node.", "N", _whole),
     JobOption("--mem", "memory", "Memory of all tasks: MiB, or 4G.", "SIZE", _of_job),
     JobOption("--mem-per-cpu", "memory", "Memory of each cpu.", "SIZE", _of_cpu),
     JobOption("--memory", "memory", "Memory of each task, such as 2GiB.", "SIZE"),
-    JobOption("--gres", "gpus", "Gpus of the job.", "gpu:N", gpus),
-    JobOption("-G --gpus --gpus-per-node", "gpus", "Gpus of the job.", "N", gpus),
+    JobOption("--gres", "gpus", "Gpus of the job.", "gpu:N", _gpus),
+    JobOption("-G --gpus --gpus-per-node", "gpus", "Gpus of the job.", "N", _gpus),
     JobOption("-t --time", "requested_time", _TIME, "TIME", limit),
-    JobOption("--deadline", "deadline", f"When it should be done: {_MOMENT}.", "MOMENT", moment),
-    JobOption("-b --begin", "begin", f"It starts no earlier: {_MOMENT}.", "MOMENT", moment),
+    JobOption(
+        "--deadline", "deadline", f"When it should be done: {_MOMENT_FORMS}.", "MOMENT", moment
+    ),
+    JobOption("-b --begin", "begin", f"It starts no earlier: {_MOMENT_FORMS}.", "MOMENT", moment),
     JobOption("-d --dependency", "dependencies", _KINDS, "KIND:JOB", dependencies),
-    JobOption("--after", "after", "Once this one has completed.", "JOB", names, True),
+    JobOption(
+        "--after",
+        "after",
+        "Once this one has completed.",
+        "JOB",
+        lambda value: value.split(","),
+        True,
+    ),
     JobOption(
         "-a --array", "array", "A job for each number: 0-9, 1,5,7; at most N run.", "RANGE[%N]"
     ),
@@ -270,7 +272,6 @@ OPTIONS: Final = (
 _KNOWN: Final[Mapping[str, JobOption]] = MappingProxyType(
     {name: option for option in OPTIONS for name in option.names.split()}
 )
-_LEAVE_OUT: Final = "none: nothing here does its work"
 _ONE_KIND: Final = "none: --ntasks and --cpus-per-task say how much a job needs"
 _NO_PARTITIONS: Final = "none: there are no partitions here, leave it out"
 _INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
@@ -283,7 +284,10 @@ _INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
             ("--exclusive -s --oversubscribe -O --overcommit --contiguous", _ONE_KIND),
             ("--ntasks-per-core --ntasks-per-socket --threads-per-core --hint", _ONE_KIND),
             ("--sockets-per-node --cores-per-socket -B --extra-node-info -S", _ONE_KIND),
-            ("--core-spec --thread-spec -m --distribution --mem-bind --mincpus", _ONE_KIND),
+            (
+                "--core-spec --thread-spec -m --distribution --mem-bind --mincpus --minnodes",
+                _ONE_KIND,
+            ),
             ("--cpus-per-gpu", "--cpus-per-task"),
             ("--mem-per-gpu", "--mem or --mem-per-cpu"),
             ("--gpus-per-task --gpus-per-socket --ntasks-per-gpu", "--gpus, of the whole job"),
@@ -292,11 +296,6 @@ _INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
             ("--kill-on-invalid-dep", "none: a job that can never run is withdrawn"),
             ("-i --input", "`< FILE` in the script"),
             ("--get-user-env --export-file", "--export=ALL, or NAMES"),
-            ("-k --no-kill -I --immediate --comment --profile --acctg-freq", _LEAVE_OUT),
-            ("-L --licenses --tmp --bb --bbf --cpu-freq --switches --reboot", _LEAVE_OUT),
-            ("--propagate --container --uid --gid --network --power --gres-flags", _LEAVE_OUT),
-            ("--gpu-bind --gpu-freq --spread-job --use-min-nodes --delay-boot", _LEAVE_OUT),
-            ("--minnodes --mcs-label --wait-all-nodes --ignore-pbs -v --verbose", _LEAVE_OUT),
         )
         for name in names.split()
     }
@@ -324,9 +323,9 @@ def _asked_by(
             if before not in option.names.split():
                 raise ValueError(f"one of them: {before} is there too")
             meant = option.read(value) if value else option.means
-        except (ValueError, OverflowError) as error:
+        except ValueError as error:
             raise InputError(
-                "cannot be asked for",
+                "not usable" if name in _KNOWN else "no such option here",
                 source=source,
                 line=line,
                 field=name,
@@ -340,8 +339,10 @@ def _asked_by(
 def _option(name: str, value: str | None, *, is_typed: bool) -> JobOption:
     """The option of a name, which takes such a value; raises ``ValueError`` with what else does."""
     option = _KNOWN.get(name)
-    if option is None or (option.is_typed and not is_typed):
+    if option is None:
         raise ValueError(_instead(name))
+    if option.is_typed and not is_typed:
+        raise ValueError(f"{name} on the command line alone")
     if option.form and not value:
         raise ValueError(f"{option.form} behind it")
     if not option.form and value is not None:
@@ -373,7 +374,7 @@ def _instead(name: str) -> str:
     if name in _INSTEAD:
         return _INSTEAD[name]
     whole = [each for each in _KNOWN if name.startswith("--") and each.startswith(name)]
-    near = whole or get_close_matches(name, _KNOWN, n=1)
+    near = whole or get_close_matches(name, _KNOWN, n=1, cutoff=0.75)
     return f"{' or '.join(near)} in full" if near else "one that `foresail submit --help` lists"
 
 
@@ -418,7 +419,10 @@ def _asked_by_line(options: str, source: object, number: int) -> Asked:
         words = shlex.split(options, comments=True)
     except ValueError as error:
         raise InputError(
-            f"cannot be read: {error}", source=source, line=number, value=options
+            "has a quote that is not closed, or ends with \\",
+            source=source,
+            line=number,
+            value=options,
         ) from error
     asked, rest = _asked_by(words, source, number)
     if rest:
@@ -433,7 +437,6 @@ _AS_THEY_ARE: Final = (
     *("begin", "requeue", "output", "errors", "open_mode", "mail_type", "mail_user"),
 )
 _OF_THE_CALL: Final = ("wait", "parsable", "quiet", "test_only", "key", "late")
-_LONGEST_NAME: Final = 100
 _SCRIPT_SUFFIXES: Final = (".sh", ".bash", ".slurm", ".sbatch")
 _SHELL_SIGNS: Final = re.compile(r"[\s;&|<>()$`*?]")
 
@@ -460,6 +463,7 @@ def asked_jobs(words: Sequence[str], now: float) -> AskedJobs:
     line = asked.pop("wrap", None)
     if line is not None and rest:
         raise InputError("is there and a command too", field="--wrap", value=rest[0])
+    needs_one_node = False
     if line is None and len(rest) == 1 and Path(rest[0]).suffix in FILE_SUFFIXES:
         option, memory = asked.get("memory", ("", ""))
         if not isinstance(memory, str):
@@ -469,21 +473,18 @@ def asked_jobs(words: Sequence[str], now: float) -> AskedJobs:
             fields["environment"] = _environment(asked)
         here = str(Path.cwd())
         jobs = [{"directory": here, **job, **fields} for job in raw_jobs(Path(rest[0]))]
-        return AskedJobs(jobs, _call(asked), needs_one_node=False)
-    runs, said = (
-        ({"name": "wrap", "command": line[1]}, Asked()) if line is not None else _what_runs(rest)
-    )
-    asked = said | asked
-    job = {"directory": str(Path.cwd()), **runs, **_fields(asked, now)}
-    job["environment"] = _environment(asked)
-    if "directory" in asked:
-        job["environment"]["SLURM_SUBMIT_DIR"] = str(Path.cwd())
-    is_of_one_node = "nodes" in asked or "tasks_per_node" in asked
-    return AskedJobs([job], _call(asked), is_of_one_node and job.get("tasks", 1) > 1)
-
-
-def _call(asked: Asked) -> dict[str, Any]:
-    return {name: asked[name][1] for name in _OF_THE_CALL if name in asked}
+    else:
+        wrapped = None if line is None else ({"name": "wrap", "command": line[1]}, Asked())
+        runs, said = wrapped or _what_runs(rest)
+        asked = said | asked
+        job = {"directory": str(Path.cwd()), **runs, **_fields(asked, now)}
+        job["environment"] = _environment(asked)
+        if "directory" in asked:
+            job["environment"]["SLURM_SUBMIT_DIR"] = str(Path.cwd())
+        is_of_one_node = "nodes" in asked or "tasks_per_node" in asked
+        jobs, needs_one_node = [job], is_of_one_node and job.get("tasks", 1) > 1
+    call: dict[str, Any] = {name: asked[name][1] for name in _OF_THE_CALL if name in asked}
+    return AskedJobs(jobs, call, needs_one_node)
 
 
 def _what_runs(words: Sequence[str]) -> tuple[dict[str, Any], Asked]:
@@ -500,7 +501,7 @@ def _what_runs(words: Sequence[str]) -> tuple[dict[str, Any], Asked]:
         return {"command": [str(path.absolute()), *more]}, {}
     elif path.is_file() or path.suffix in _SCRIPT_SUFFIXES or "/" in first:
         text, source = text_of(path), first
-        name = re.sub(r"[^A-Za-z0-9_.+-]|^[^A-Za-z0-9_]", "_", path.name)[:_LONGEST_NAME]
+        name = "".join(s if s.isprintable() else "_" for s in path.name)[:100]
     else:
         return _command(words, is_sure=False), {}
     return {"name": name, "script": text, "arguments": more}, asked_by_script(text, source)
@@ -555,7 +556,7 @@ def _fields(asked: Asked, now: float) -> dict[str, Any]:
     return fields
 
 
-def _of_each_task(memory: Memory | str, fields: Mapping[str, Any]) -> str:
+def _of_each_task(memory: _Memory | str, fields: Mapping[str, Any]) -> str:
     """Memory as the service is asked for it."""
     if isinstance(memory, str):
         return memory
@@ -565,6 +566,6 @@ def _of_each_task(memory: Memory | str, fields: Mapping[str, Any]) -> str:
 
 
 def _environment(asked: Asked) -> dict[str, str]:
-    """The variables that a job gets: those asked for, or those by which programs are found."""
-    exported = asked["export"][1] if "export" in asked else _own_variables()
+    """The variables that a job gets: those asked for, or all."""
+    exported = asked["export"][1] if "export" in asked else export("ALL")
     return {**exported, **dict(asked.get("variables", ("", ()))[1])}

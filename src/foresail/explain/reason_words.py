@@ -18,7 +18,7 @@ REASONS: Final = {
     ReasonCode.WOULD_DELAY: "would delay another job",
     ReasonCode.BEHIND: "others are ahead",
     ReasonCode.TOO_WIDE: "fits nowhere on the cluster",
-    ReasonCode.DEPENDENCY: "waits for another job to end",
+    ReasonCode.DEPENDENCY: "waits for another job to complete",
     ReasonCode.DRAINING: "the run is being drained",
     ReasonCode.NOT_CHOSEN: "not chosen by the scheduler",
     ReasonCode.LEFT_OUT: "more jobs wait than a cycle looks at",

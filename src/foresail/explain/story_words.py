@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from foresail.model.decision import Placement
-from foresail.model.job import Job, StartConditions
+from foresail.model.job import Dependency, DependencyKind, Job, StartConditions
 from foresail.model.preference import PlacementOption, Preference, PreferenceKind
 from foresail.model.view import Rejection, Reservation
-from foresail.model.words import count, duration, memory_size, number
+from foresail.model.words import count, duration, exact_duration, exact_size, number
 from foresail.record.records import Predicted
 from foresail.strl.tokens import listed
 
@@ -58,13 +58,13 @@ def submission_words(job: Job) -> str:
     limit = (
         "no time limit"
         if job.requested_seconds is None
-        else f"a limit of {duration(job.requested_seconds)}"
+        else f"a limit of {exact_duration(job.requested_seconds)}"
     )
     after = _of_conditions(job)
     deadline = (
         ""
         if job.deadline_seconds is None
-        else f", a deadline in {duration(job.deadline_seconds - job.submit_seconds)}"
+        else f", a deadline in {exact_duration(job.deadline_seconds - job.submit_seconds)}"
     )
     best = ""
     if job.preference is not None and job.preference.slowdown > 1:
@@ -79,7 +79,7 @@ def submission_words(job: Job) -> str:
     asked = [] if job.tasks == job.cpus else [count(job.tasks, "task")]
     asked.append(count(total.cpus, "cpu"))
     if total.memory_bytes:
-        asked.append(f"{memory_size(total.memory_bytes)} of memory")
+        asked.append(f"{exact_size(total.memory_bytes)} of memory")
     if total.gpus:
         asked.append(count(total.gpus, "gpu"))
     return f"Submitted{user}: {', '.join(asked)}, {limit}{deadline}{after}.{best}"
@@ -89,11 +89,12 @@ def _of_conditions(job: Job) -> str:
     """Describe the conditions that a job sets itself."""
     conditions = job.conditions or StartConditions()
     otherwise = {job_id for each in conditions.dependencies for job_id in each.job_ids}
-    before = [each for each in job.after if each not in otherwise]
-    before += [":".join((each.kind, *each.job_ids)) for each in conditions.dependencies]
-    after = f", to run after {', '.join(before)}" if before else ""
+    own = tuple(each for each in job.after if each not in otherwise)
+    all_of_them = (Dependency(DependencyKind.AFTER_OK, own), *conditions.dependencies)
+    before = [":".join((each.kind, *each.job_ids)) for each in all_of_them if each.job_ids]
+    after = f", to run {', '.join(before)}" if before else ""
     if conditions.singleton:
-        after += ", after all before it of its name"
+        after += ", after all before it of its name (singleton)"
     if conditions.begin_seconds is not None:
         after += f", to begin {duration(job.eligible_seconds - job.submit_seconds)} later"
     if conditions.most_at_once is not None:

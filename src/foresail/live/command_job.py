@@ -30,12 +30,15 @@ from foresail.model.job import (
     ValueFunction,
 )
 from foresail.model.preference import Preference
-from foresail.model.words import duration
+from foresail.model.words import exact_duration
 from foresail.strl.own_requests import RequestPlaces, own_options
 
 SIGN: Final = re.compile(r"%(\d{0,2})(.?)", re.DOTALL)
-NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
-"""Pattern of names that jobs may have."""
+
+
+def is_name(text: str) -> bool:
+    """Return whether a job may be called so: names are shown, and parts of the names of files."""
+    return text.isprintable() and "/" not in text and 0 < len(text.strip()) <= len(text) <= 100
 
 
 @cache
@@ -112,6 +115,8 @@ class CommandJob:
     """It starts no earlier (Unix seconds)."""
     most_at_once: int | None = None
     """Number of its array that run at once; None for any number."""
+    number: int | None = None
+    """Number of a member of an array: as Slurm has it, no other job has this one as its id."""
     once: bool = False
     """True if it is not run again once it was lost or preempted."""
     cpus_per_task: int | None = None
@@ -138,12 +143,26 @@ class CommandJob:
         return self.job_id.partition("_")[0]
 
     @property
+    def waits_for(self) -> str:
+        """All that it depends on, each kind with its jobs: ``afterok:17:18,singleton``."""
+        others = re.split("[:,]", self.dependencies)
+        own = [each for each in self.after if each not in others]
+        words = ":".join((DependencyKind.AFTER_OK, *own)) if own else ""
+        return ",".join(filter(None, (words, self.dependencies)))
+
+    @property
     def output_paths(self) -> tuple[str | None, str | None]:
         """The files for its output and for its errors; None where none is asked for."""
         if self.output is self.errors is None:
             return None, None
         index = self.job_id.partition("_")[2] or "0"
-        values = {"j": self.job_id, "A": self.array_id, "a": index, "u": self.user, "%": "%"}
+        values = {
+            "j": str(self.number or self.job_id),
+            "A": self.array_id,
+            "a": index,
+            "u": self.user,
+            "%": "%",
+        }
         values |= {"x": self.name, "N": host_name()}
         output, errors = (
             None if pattern is None else output_path(pattern, self.directory, values)
@@ -178,7 +197,8 @@ class CommandJob:
         if limit is None or deadline is None or limit <= deadline:
             return ()
         return (
-            f"it may run for {duration(limit)} and should be done in {duration(deadline)}: "
+            f"it may run for {exact_duration(limit)} and should be done in "
+            f"{exact_duration(deadline)}: "
             "if it needs its time, it misses its deadline",
         )
 
@@ -259,7 +279,7 @@ class CommandJob:
         tasks, words = self.tasks, self.command
         asked = {name: getattr(self, field) for name, field in AS_WRITTEN.items()} | {
             "command": None if self.script is not None else words,
-            "name": self.name if NAME.fullmatch(self.name) else None,
+            "name": self.name if is_name(self.name) else None,
             "cpus": self.cpus // tasks,
             "tasks": tasks,
             "memory": None if self.memory_bytes is None else f"{int(self.memory_bytes // tasks)}B",
@@ -281,12 +301,7 @@ class CommandJob:
         try:
             return _decoded(line)
         except msgspec.DecodeError:  # half a surrogate pair
-            stored = json.loads(line)
-        if not isinstance(stored["command"], str):
-            stored["command"] = tuple(stored["command"])
-        for name in ("after", "arguments"):
-            stored[name] = tuple(stored.get(name, ()))
-        return cls(**stored)
+            return msgspec.convert(json.loads(line), cls)
 
 
 _decoded: Final = msgspec.json.Decoder(CommandJob).decode
@@ -348,31 +363,23 @@ def job_environment(job: CommandJob, attempt: int) -> Mapping[str, str]:
 
 
 def job_variables(job: CommandJob, attempt: int) -> Mapping[str, str]:
-    """Return the variables about an attempt; its place in an array is in its environment."""
-    host, cpus = host_name(), str(job.cpus)
+    """Return the variables about an attempt; how large its array is, is in its environment."""
     mine = {
         "FORESAIL_JOB_ID": job.job_id,
-        "FORESAIL_JOB_NAME": job.name,
         "FORESAIL_ATTEMPT": str(attempt),
-        "FORESAIL_CPUS": cpus,
-        "FORESAIL_TASKS": str(job.tasks),
         "OMP_NUM_THREADS": str(max(1, job.cpus // job.tasks)),
-        "SLURM_JOB_ID": job.job_id,
-        "SLURM_JOBID": job.job_id,
-        "SLURM_JOB_NAME": job.name,
         "SLURM_JOB_USER": job.user,
-        "SLURM_CPUS_ON_NODE": cpus,
-        "SLURM_JOB_CPUS_PER_NODE": cpus,
-        "SLURM_NTASKS": str(job.tasks),
-        "SLURM_NPROCS": str(job.tasks),
-        "SLURM_JOB_NUM_NODES": "1",
-        "SLURM_NNODES": "1",
-        "SLURM_JOB_NODELIST": host,
-        "SLURM_NODELIST": host,
-        "SLURMD_NODENAME": host,
         "SLURM_SUBMIT_DIR": job.directory,
-        "SLURM_SUBMIT_HOST": host,
     }
+    for names, value in (
+        ("FORESAIL_JOB_NAME SLURM_JOB_NAME", job.name),
+        ("SLURM_JOB_ID SLURM_JOBID", job.number or job.job_id),
+        ("FORESAIL_CPUS SLURM_CPUS_ON_NODE SLURM_JOB_CPUS_PER_NODE", job.cpus),
+        ("FORESAIL_TASKS SLURM_NTASKS SLURM_NPROCS", job.tasks),
+        ("SLURM_JOB_NUM_NODES SLURM_NNODES", 1),
+        ("SLURM_JOB_NODELIST SLURM_NODELIST SLURMD_NODENAME SLURM_SUBMIT_HOST", host_name()),
+    ):
+        mine |= dict.fromkeys(names.split(), str(value))
     if job.cpus_per_task is not None:
         mine["SLURM_CPUS_PER_TASK"] = str(job.cpus_per_task)
     if job.memory_bytes is not None:
@@ -380,8 +387,9 @@ def job_variables(job: CommandJob, attempt: int) -> Mapping[str, str]:
         mine["SLURM_MEM_PER_NODE"] = str(int(job.memory_bytes) >> 20)  # MiB
     if job.gpus:
         mine["SLURM_GPUS"] = mine["SLURM_GPUS_ON_NODE"] = str(job.gpus)
-    if "SLURM_ARRAY_TASK_ID" in job.environment:
-        mine["SLURM_ARRAY_JOB_ID"] = job.array_id
+    if job.number or "SLURM_ARRAY_TASK_ID" in job.environment:  # of a former version
+        mine["SLURM_ARRAY_JOB_ID"], _, index = job.job_id.partition("_")
+        mine |= dict.fromkeys(("SLURM_ARRAY_TASK_ID", "FORESAIL_ARRAY_INDEX"), index)
     if attempt > 1:
         mine["SLURM_RESTART_COUNT"] = str(attempt - 1)
     return mine

@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, Final
 
-from foresail.live.command_job import AS_WRITTEN, NAME, SIGN, CommandJob, dependency_words
+from foresail.live.command_job import AS_WRITTEN, SIGN, CommandJob, dependency_words, is_name
 from foresail.model.cluster import Resources
 from foresail.model.documents import csv_rows, parsed_json, parsed_toml, text_of
 from foresail.model.errors import ForesailError, InputError
@@ -42,8 +42,9 @@ def require_known_signs(pattern: str) -> str:
     return pattern
 
 
-_NAME_FORM: Final = "at most 100 letters, digits and . _ - +, for it names the log files too"
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME_FORM: Final = "at most 100 characters that can be printed, without /, for it names files too"
+VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(%%)?")
+"""Name of a variable; functions of bash have two percent signs behind theirs."""
 
 
 def _text(value: Any, expected: str) -> str:
@@ -122,7 +123,7 @@ def _duration(value: Any) -> float:
 
 
 def _name(value: Any) -> str:
-    if not isinstance(value, str) or not NAME.fullmatch(value):
+    if not isinstance(value, str) or not is_name(value):
         raise ValueError(_NAME_FORM)
     return value
 
@@ -163,7 +164,7 @@ def _environment(value: Any) -> Mapping[str, str]:
     if not isinstance(value, dict):
         raise ValueError(expected)
     for name, content in value.items():
-        if not _VARIABLE.fullmatch(name) or isinstance(content, bool | dict | list):
+        if not VARIABLE.fullmatch(name) or isinstance(content, bool | dict | list):
             raise ValueError(f"{expected} (wrong at {name!r})")
         if not _can_be_handed_over(str(content)):
             raise ValueError(f"{expected} in UTF-8 without NUL (wrong at {name!r})")
@@ -352,9 +353,8 @@ class JobLines:
             try:
                 found[name] = JOB_FIELDS[name](value)
             except ValueError as error:
-                problems.append(
-                    self._problem("not usable as " + name, line, name, value, str(error))
-                )
+                it = None if name == "environment" else value  # that may be secret
+                problems.append(self._problem(f"not usable as {name}", line, name, it, str(error)))
         if ("command" in record) is ("script" in record):
             problem = (
                 "is there and a script too" if "script" in record else "the job has no command"

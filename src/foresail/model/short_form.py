@@ -28,8 +28,20 @@ _EXPECTED: Final = {
     "tuple": "[value,value,...]",
     "date": "a day, YYYY-MM-DD",
     "missing": "a value",
+    "list": "a list",
+    **dict.fromkeys(("dict", "model", "dataclass"), "names and values"),
+    "finite": "a number that is finite",
+    "extra": "no field of this name",
 }
 """By the beginning of pydantic's kind of error."""
+_LIMITS: Final = {
+    "ge": "at least",
+    "gt": "more than",
+    "le": "at most",
+    "lt": "less than",
+    "max_length": "a length of at most",
+    "min_length": "a length of at least",
+}
 _BASES: Final = {"scheduler": Scheduler, "task_scheduler": Scheduler, "predictor": Predictor}
 _FORM: Final = "name or name(parameter=value,...)"
 
@@ -206,8 +218,12 @@ def _misfit(entry: Entry, error: Mapping[str, Any]) -> InputError:
 
 def expected_by(error: Mapping[str, Any]) -> str:
     """Say in our words what pydantic would have accepted where it found an error."""
+    context = error.get("ctx", {})
+    if "expected" in context:
+        return str(context["expected"])
+    limits = [f"{said} {context[name]:,.15g}" for name, said in _LIMITS.items() if name in context]
     known = [form for beginning, form in _EXPECTED.items() if error["type"].startswith(beginning)]
-    return str([*known, error.get("ctx", {}).get("expected", error["msg"])][0])
+    return [*limits, *known, "something else"][0]
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

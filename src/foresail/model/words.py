@@ -48,6 +48,15 @@ def duration(seconds: float | None) -> str:
     return _two_units(round(seconds / _HOUR), 24, "d", "h")
 
 
+def exact_duration(seconds: float) -> str:
+    """A duration to the millisecond, as what was asked for is repeated: ``1 min 30 s``."""
+    said, left = [], round(seconds, 3)
+    for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
+        wholes, left = divmod(left, size)
+        said += [f"{wholes:.0f} {unit}"] if wholes else []
+    return " ".join(said if said and not round(left, 3) else [*said, f"{round(left, 3):.15g} s"])
+
+
 def from_now(seconds: float) -> str:
     """Format how far off a moment is, to tenths of a second: ``in 20 min``, ``0.1 s ago``."""
     tenths = round(seconds, 1)
@@ -103,6 +112,12 @@ def memory_size(amount_bytes: float) -> str:
     if amount_bytes >= 2**20:
         return f"{amount_bytes / 2**20:.0f} MiB"
     return count(amount_bytes, "byte")
+
+
+def exact_size(amount_bytes: float) -> str:
+    """An amount of memory, all of it: ``2 GiB``, ``1,500 MiB``."""
+    wholes, rest = divmod(amount_bytes, 2**30)
+    return f"{amount_bytes / 2**20:,.15g} MiB" if rest else f"{wholes:,.0f} GiB"
 
 
 def by_whom(who: str, user: str | None) -> str:

@@ -13,7 +13,7 @@ from foresail.control.policy import parse_policy
 from foresail.model.documents import parsed_toml, text_of
 from foresail.model.errors import ForesailError, InputError, naming
 from foresail.model.registry import load_plugin
-from foresail.model.short_form import part_of
+from foresail.model.short_form import expected_by, part_of
 
 DEFAULT_POLICY: Final = "foresail"
 OBSERVING_POLICY: Final = "external,similar"
@@ -129,8 +129,9 @@ def read_configuration(path: Path | None) -> ServiceConfiguration:
         configuration = ServiceConfiguration.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
+        where, said = ".".join(map(str, first["loc"])), expected_by(first)
         raise InputError(
-            first["msg"], source=path, field=".".join(map(str, first["loc"])), value=first["input"]
+            "not usable here", source=path, field=where, value=first["input"], expected=said
         ) from error
     with naming(path):
         for plugin in configuration.plugins:

@@ -271,13 +271,13 @@ class Acceptance:
                 made.append(
                     (call, protocol.KeyedCall(call.user, requests, call.client_key, number))
                 )
-                number += _jobs_in(requests)
+                number = [number - 1, *protocol.numbers_of(requests, number)][-1] + 1
             if number > self._store.next_number():
                 self._set_aside(number - 1)
             answers = self._store.accept([asked for _, asked in made])
         except Exception as error:
             self._may_have_missed = True
-            commands = [call for call, asked in made if not _jobs_in(asked.requests)]
+            commands = [call for call, asked in made if not protocol.numbers_of(asked.requests, 1)]
             again = commands if len(commands) < len(made) else []
             for call in calls:
                 if call not in again and not call.answer.done():
@@ -292,10 +292,6 @@ class Acceptance:
                 call.answer.set_exception(KeyUsedOtherwise())
             else:
                 call.answer.set_result(answer)
-
-
-def _jobs_in(requests: Sequence[protocol.Request]) -> int:
-    return sum(isinstance(each, protocol.Submit) for each in requests)
 
 
 _LOG: Final = logging.getLogger("foresail.service")

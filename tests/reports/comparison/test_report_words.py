@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.model.words import count, duration, folded, from_now, number, percent, signed
+from foresail.model.words import (
+    count,
+    duration,
+    exact_duration,
+    exact_size,
+    folded,
+    from_now,
+    number,
+    parse_duration,
+    percent,
+    signed,
+)
 
 
 @pytest.mark.parametrize(
@@ -114,3 +125,39 @@ def test_folding_loses_nothing(text, width):
     assert max(map(len, lines)) <= width
     if all(len(piece) < width for piece in text.split(",")):
         assert all(line.endswith(",") for line in lines[:-1])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (90, "1 min 30 s"),
+        (60, "1 min"),
+        (0.25, "0.25 s"),
+        (7199, "1 h 59 min 59 s"),
+        (90061.001, "1 d 1 h 1 min 1.001 s"),
+        (0.0, "0 s"),
+        (59.9999, "1 min"),
+    ],
+)
+def test_what_was_asked_for_is_repeated_exactly(seconds, said):
+    assert exact_duration(seconds) == said
+
+
+@given(st.integers(1, 10**12))
+def test_an_exact_duration_is_read_back(milliseconds):
+    assert parse_duration(exact_duration(milliseconds / 1000)) == pytest.approx(
+        milliseconds / 1000, abs=1e-3, rel=0
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        (1500 * 2**20, "1,500 MiB"),
+        (2 * 2**30, "2 GiB"),
+        (2**20 + 2**19, "1.5 MiB"),
+        (2**20 + 1, "1.00000095367432 MiB"),
+    ],
+)
+def test_sizes_that_were_asked_for_are_exact(size, said):
+    assert exact_size(size) == said

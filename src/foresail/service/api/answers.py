@@ -201,15 +201,16 @@ class JobAnswer(BaseModel):
     """A job as it stands."""
 
     job_id: str = Field(examples=["17", "18_3"])
+    number: int | None = Field(None, description="Of a member of an array: an id for it alone.")
     name: str
     user: str
     state: JobState
     cpus: int
     command: str
     directory: str
-    after: list[str] = Field(description="Jobs that must have completed before.")
+    after: list[str] = Field(description="Jobs that it waits for.")
     dependencies: str = Field(
-        "", description="Of these, and `singleton`: what need not have completed, but become this."
+        "", description="How: `afterok:17:18,afterany:19,singleton`, all of which must hold."
     )
     begin_seconds: float | None = Field(None, description="It starts no earlier.")
     output: str | None = Field(None, description="File for what it writes; its log if null.")

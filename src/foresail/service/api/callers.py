@@ -23,7 +23,6 @@ from foresail.model.errors import InputError
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
 from foresail.scenario.own_requests import places_of_requests
-from foresail.service.api.answers import JobId
 from foresail.service.api.problems import CallRefused, request_id_of
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.connections import PEER
@@ -403,19 +402,10 @@ def _full_id(parts: ServiceParts, job_id: str) -> str:
     return f"{meant.pop()}:{job_id}" if len(meant) == 1 else job_id
 
 
-async def _meant_id(job_id: JobId, parts: Parts) -> str:
-    """Return the id that is meant, as ``_full_id`` does; without a thread where it is as given."""
-    brings_jobs = parts.capabilities.brings_jobs
-    return await asyncio.to_thread(_full_id, parts, job_id) if brings_jobs else job_id
-
-
-MeantJob = Annotated[str, Depends(_meant_id)]
-
-
 def own_job(parts: ServiceParts, caller: Caller, job_id: str) -> Row:
     """A job as it stands; raises ``CallRefused`` if there is none, or the caller may not see it."""
     job_id = _full_id(parts, job_id)
-    row = parts.store.job(job_id)
+    row = parts.store.job(job_id) or parts.store.member(job_id)
     if row is None and (members := jobs_meant(parts, caller, job_id)):
         first, last = (members[end]["job_id"] for end in (0, -1))
         raise CallRefused(
@@ -441,7 +431,7 @@ async def own_job_soon(parts: ServiceParts, caller: Caller, job_id: str) -> Row:
 def jobs_meant(parts: ServiceParts, caller: Caller, job_id: str) -> list[Row]:
     """A job, or the members of an array, if the caller sees them."""
     job_id = _full_id(parts, job_id)
-    row = parts.store.job(job_id)
+    row = parts.store.job(job_id) or parts.store.member(job_id)
     rows = [*_members(parts, job_id)] if row is None and "_" not in job_id else [row]
     return [each for each in rows if each is not None and caller.sees(each["user"])]
 

@@ -67,7 +67,7 @@ class WhatIfRequest(BaseModel):
 
 @router.get("/jobs/{job_id}/forecast")
 async def forecast(
-    job_id: callers.MeantJob,
+    job_id: answers.JobId,
     caller: callers.AnyCaller,
     parts: callers.Parts,
     *,
@@ -76,6 +76,7 @@ async def forecast(
 ) -> answers.ForecastAnswer:
     """Forecast when a job starts and ends."""
     row = await asyncio.to_thread(callers.own_job, parts, caller, job_id)
+    job_id = row["job_id"]
     if row["state"] == "running":
         answer = await _of_running(parts, job_id)
     else:
@@ -152,13 +153,14 @@ async def what_if(
 
 @router.get("/jobs/{job_id}/suggested-request")
 async def suggest(
-    job_id: callers.MeantJob,
+    job_id: answers.JobId,
     caller: callers.AnyCaller,
     parts: callers.Parts,
     risk: Annotated[float, Query(ge=_LEAST_RISK, lt=1.0)] = 0.05,
 ) -> answers.SuggestedRequestAnswer:
     """Suggest the time to ask for so that the job needs longer with this probability at most."""
     row = await asyncio.to_thread(callers.own_job, parts, caller, job_id)
+    job_id = row["job_id"]
     pending = await _pending(parts, row)
     needed = await parts.forecaster.needed_seconds(pending.job, parts.now())
     requested = pending.job.requested_seconds
@@ -344,10 +346,11 @@ class _Standing:
 
 @router.get("/jobs/{job_id}/wait")
 async def wait(
-    job_id: callers.MeantJob, caller: callers.AnyCaller, parts: callers.Parts
+    job_id: answers.JobId, caller: callers.AnyCaller, parts: callers.Parts
 ) -> answers.WaitAnswer:
     """Explain a wait: place in the queue, and what would help; others' jobs nameless."""
     row = await asyncio.to_thread(callers.own_job, parts, caller, job_id)
+    job_id = row["job_id"]
     require_waiting(row)
 
     def stands(controller: Controller, _: object) -> _Standing:

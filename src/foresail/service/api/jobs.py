@@ -24,7 +24,6 @@ from foresail.service.api import answers, submissions
 from foresail.service.api.callers import (
     AnyCaller,
     Caller,
-    MeantJob,
     Parts,
     ServiceParts,
     Submitter,
@@ -214,11 +213,11 @@ def _ids(parts: ServiceParts, caller: Caller, job_ids: Sequence[str]) -> tuple[s
 
 
 @router.get("/jobs/{job_id}")
-async def show(job_id: MeantJob, caller: AnyCaller, parts: Parts) -> answers.JobAnswer:
+async def show(job_id: answers.JobId, caller: AnyCaller, parts: Parts) -> answers.JobAnswer:
     """A job as it stands, and why it waits."""
     row = await own_job_soon(parts, caller, job_id)
     answer = (await _job_answers([row], parts, _PATIENCE_SECONDS))[0]
-    is_cut = log_is_cut(parts.folder.attempts, job_id, answer.attempt)
+    is_cut = log_is_cut(parts.folder.attempts, answer.job_id, answer.attempt)
     return answer.model_copy(update={"log_is_cut": is_cut})
 
 
@@ -258,19 +257,19 @@ async def cancel_several(
 
 
 @router.post("/jobs/{job_id}/cancel", status_code=202)
-async def cancel(job_id: MeantJob, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
+async def cancel(job_id: answers.JobId, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
     """Withdraw a job that waits, stop one that runs; of an array's id, all of its members."""
     return await _command(Command.CANCEL, [job_id], caller, parts)
 
 
 @router.post("/jobs/{job_id}/hold", status_code=202)
-async def hold(job_id: MeantJob, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
+async def hold(job_id: answers.JobId, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
     """Keep a job that waits from starting; of an array's id, all of its members that wait."""
     return await _command(Command.HOLD, [job_id], caller, parts)
 
 
 @router.post("/jobs/{job_id}/release", status_code=202)
-async def release(job_id: MeantJob, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
+async def release(job_id: answers.JobId, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
     """Let a held job start again; of an array's id, all of its members that are held."""
     return await _command(Command.RELEASE, [job_id], caller, parts)
 
@@ -313,9 +312,10 @@ async def _command(
 
 
 @router.get("/jobs/{job_id}/story")
-def job_story(job_id: MeantJob, caller: AnyCaller, parts: Parts) -> answers.StoryAnswer:
+def job_story(job_id: answers.JobId, caller: AnyCaller, parts: Parts) -> answers.StoryAnswer:
     """Return a job's story, in sentences."""
     job = own_job(parts, caller, job_id)
+    job_id = job["job_id"]
     found = parts.store.records_about(job)
     records = (parse_record(line, "event log", number) for number, line in found.lines)
     answer = story(records, job_id, knows_others=found.is_complete)
@@ -341,7 +341,7 @@ def job_story(job_id: MeantJob, caller: AnyCaller, parts: Parts) -> answers.Stor
     },
 )
 def job_logs(
-    job_id: MeantJob,
+    job_id: answers.JobId,
     caller: AnyCaller,
     parts: Parts,
     stream: Literal["out", "err"] = "out",
@@ -350,6 +350,7 @@ def job_logs(
 ) -> Response:
     """Return a job's output from a byte on; refused where it is in a file of the user's."""
     row = own_job(parts, caller, job_id)
+    job_id = row["job_id"]
     account = parts.served.other_account(row["user"])
     content = read_log(parts.folder.logs, account, f"{job_id}.{stream}", offset, limit)
     output, errors = CommandJob.from_json(row["command"]).output_paths
@@ -372,8 +373,8 @@ _AS_STORED: Final = (
     *("attempt", "exit_code", "places", "because"),
 )
 _AS_ASKED: Final = (
-    *("name", "cpus", "directory", "after", "dependencies", "begin_seconds", "most_at_once"),
-    *("requested_seconds", "memory_bytes", "tasks", "gpus", "warnings"),
+    *("name", "cpus", "directory", "after", "begin_seconds", "most_at_once"),
+    *("requested_seconds", "memory_bytes", "tasks", "gpus", "warnings", "number"),
 )
 
 
@@ -391,6 +392,7 @@ def _of_command(job: CommandJob, submit_seconds: float) -> dict[str, Any]:
     deadline = job.deadline_seconds
     return {name: getattr(job, name) for name in _AS_ASKED} | {
         "command": job.text,
+        "dependencies": job.waits_for,
         "output": output,
         "errors": errors,
         "deadline_seconds": None if deadline is None else submit_seconds + deadline,

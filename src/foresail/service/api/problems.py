@@ -17,6 +17,8 @@ from starlette.requests import HTTPConnection
 
 from foresail.live.jobs_file import InvalidJobs
 from foresail.model.errors import ForesailError, InputError
+from foresail.model.short_form import expected_by
+from foresail.model.words import SIZE_FORM
 from foresail.service.exchange import KeyUsedOtherwise
 from foresail.service.snapshots import DaemonBusy
 from foresail.service.store.protocol import StoreUnavailable
@@ -24,6 +26,11 @@ from foresail.service.store.protocol import StoreUnavailable
 PROBLEM_TYPE: Final = "application/problem+json"
 
 _LONGEST_VALUE: Final = 200
+_FORMS: Final = {
+    "directory": "an absolute path",
+    "memory": SIZE_FORM,
+}
+"""Forms of fields whose type says little."""
 _TAG: Final = re.compile(r"[^A-Za-z0-9_]")
 """In what stands for one of several kinds of a value, and is no field."""
 
@@ -165,28 +172,20 @@ def _invalid(error: RequestValidationError) -> CallRefused:
     where, *path = first["loc"]
     if first["type"] == "json_invalid":
         return CallRefused(HTTPStatus.BAD_REQUEST, f"is not JSON: {first['msg']}")
-    field = ".".join(str(each) for each in path if not _TAG.search(str(each))) or str(where)
+    named = [str(each) for each in path if not _TAG.search(str(each))]
+    field = ".".join(named).removeprefix("jobs.0.") or str(where)
     shown = _shown(first.get("input"))
-    count = len(error.errors()) - 1
-    more = f" (and {count} more)" if count else ""
-    problem = f"field {field!r}: {first['msg']}"
     if where == "path" and first["type"] == "string_pattern_mismatch":
         problem = f"{shown!r} is no id of a {field.removesuffix('_id')}"
-    return CallRefused(
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        problem + more,
+        return CallRefused(HTTPStatus.UNPROCESSABLE_ENTITY, problem, field=field, value=shown)
+    is_secret = "environment" in path
+    refused = InputError(
+        "is missing" if first["type"] == "missing" else "not usable here",
         field=field,
-        value=shown,
-        expected=_expected(first),
+        value=None if is_secret or first["type"] == "missing" else shown,
+        expected=next((_FORMS[each] for each in path if each in _FORMS), expected_by(first)),
     )
-
-
-def _expected(error: Mapping[str, Any]) -> str | None:
-    context = error.get("ctx") or {}
-    for name in ("expected", "pattern"):
-        if name in context:
-            return str(context[name])
-    return None
+    return refusal_of(refused)
 
 
 def _shown(value: Any) -> Any:

@@ -10,8 +10,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from foresail.live.accounts import Account
 from foresail.live.command_job import CommandJob, dependency_words
@@ -19,7 +18,6 @@ from foresail.live.jobs_file import JobLines
 from foresail.model.containers import replaced
 from foresail.model.errors import InputError
 from foresail.model.job import Dependency, DependencyKind, parse_dependencies
-from foresail.model.words import SIZE_FORM
 from foresail.service.api.answers import JobId
 from foresail.service.api.callers import ClusterLimits, KnownDirectories
 from foresail.service.mail import checked_mail
@@ -37,30 +35,12 @@ MOST_WAITS: Final = 1_000_000
 _USUAL_NUMBER: Final = 10**6
 """A job's number, as far as its length matters."""
 
-_INDICES: Final = r"[0-9]{1,9}(-[0-9]{1,9}(:[0-9]{1,9})?)?"
-_RANGE: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?")
+_RANGE: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::(0{0,8}[1-9][0-9]{0,8}))?)?")
 _ID: Final = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?")
 
 Text = Annotated[str, Field(min_length=1, max_length=100_000)]
 Short = Annotated[str, Field(max_length=1_000)]
 Duration: TypeAlias = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | Short
-LogPath = Annotated[str, Field(pattern=r"^[^\x00]+$", max_length=4_000)]
-
-_INDEX_VARIABLES: Final = ("FORESAIL_ARRAY_INDEX", "SLURM_ARRAY_TASK_ID")
-"""Variables of the environment of an array's members that hold the member's index."""
-_OF_ARRAYS: Final = {
-    *_INDEX_VARIABLES,
-    *(f"SLURM_ARRAY_{name}" for name in ("JOB_ID", "TASK_COUNT", "TASK_MIN", "TASK_MAX")),
-    "SLURM_ARRAY_TASK_STEP",
-}
-"""A job's variables about its array; if it is submitted by a member of another, not of that."""
-
-
-def _with_unit(memory: object) -> object:
-    """Say what is missing of a number alone, which people mean otherwise than as bytes."""
-    if isinstance(memory, int | float):
-        raise PydanticCustomError("memory_unit", "a number without a unit", {"expected": SIZE_FORM})
-    return memory
 
 
 class JobRequest(BaseModel):
@@ -84,7 +64,7 @@ class JobRequest(BaseModel):
     arguments: Annotated[list[Short], Field(max_length=10_000)] = Field(
         default_factory=list, description="The words that the script is given."
     )
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}$")] | None = Field(
+    name: Short | None = Field(
         None, description="What its runs have in common; `after` may name it within a call."
     )
     cpus: Annotated[int, Field(ge=1, le=1_000_000)] = 1
@@ -101,12 +81,12 @@ class JobRequest(BaseModel):
         None, description="It starts no earlier: Unix seconds, or a duration from now such as `2h`."
     )
     requeue: bool = Field(True, description="Whether it is run again if it is lost or preempted.")
-    output: LogPath | None = Field(
+    output: Text | None = Field(
         None,
         description="File for what it writes, relative to its directory, with `%j` (its id), `%A` "
         "and `%a` (array and index), `%x` (name), `%u` (user), `%N` (machine); a log by default.",
     )
-    errors: LogPath | None = Field(
+    errors: Text | None = Field(
         None, description="File for its standard error; where its output goes, by default."
     )
     open_mode: Literal["append", "truncate"] = Field(
@@ -127,7 +107,7 @@ class JobRequest(BaseModel):
     tasks: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         1, description="Tasks of so many cpus, which start together."
     )
-    memory: Annotated[Short, BeforeValidator(_with_unit)] | None = Field(
+    memory: Short | None = Field(
         None,
         description="Of a task: `2GiB`. Kept free for it, and it is ended where it needs more.",
     )
@@ -152,13 +132,7 @@ class JobRequest(BaseModel):
     )
     strl: Text | None = Field(None, description="A request of its own, in STRL.")
     held: bool = Field(False, description="Whether it waits until it is released.")
-    array: (
-        Annotated[
-            str,
-            Field(pattern=rf"^{_INDICES}(,{_INDICES})*(%[1-9][0-9]{{0,8}})?$", max_length=1_000),
-        ]
-        | None
-    ) = Field(
+    array: Short | None = Field(
         None,
         description="Indices of an array's members: `0-9`, `0-8:2`, `1,5,7`; with `%5` behind, at "
         "most 5 of them run at once.",
@@ -243,6 +217,7 @@ class Submission:
                 ids.append((str(number),))
             else:
                 ids.append(tuple(f"{number}_{index}" for index in draft.indices))
+                number += 1  # that means all of them
             number += len(ids[-1])
         named = {draft.name: own for draft, own in zip(self.drafts, ids, strict=True) if draft.name}
         for draft, own in zip(self.drafts, ids, strict=True):
@@ -261,27 +236,19 @@ def _requests_of(
     ]
     awaited = [each for each in meant if each is not None]
     after = tuple(dict.fromkeys(chain.from_iterable(each.job_ids for each in awaited)))
-    environment = {
-        name: value for name, value in draft.job.environment.items() if name not in _OF_ARRAYS
-    }
-    job = replaced(
-        draft.job,
-        job_id=ids[0],
-        after=after,
-        dependencies=dependency_words(awaited),
-        environment=environment,
-    )
+    dependencies = dependency_words(awaited)
+    job = replaced(draft.job, job_id=ids[0], after=after, dependencies=dependencies)
     if draft.indices is None:
         yield Submit(job, held=draft.held)
         return
-    shared = {**job.environment, **_of_array(draft.indices)}
-    for job_id, index in zip(ids, draft.indices, strict=True):
-        environment = shared | dict.fromkeys(_INDEX_VARIABLES, str(index))
-        yield Submit(replaced(job, job_id=job_id, environment=environment), held=draft.held)
+    environment = {**job.environment, **_of_array(draft.indices)}
+    for number, job_id in enumerate(ids, int(job.array_id) + 1):
+        member = replaced(job, job_id=job_id, number=number, environment=environment)
+        yield Submit(member, held=draft.held)
 
 
 def _of_array(indices: Sequence[int]) -> Mapping[str, str]:
-    """Return Slurm's variables of all members of an array; its id is set where a job starts."""
+    """Return Slurm's variables of all members of an array; its own are set where each starts."""
     ordered = sorted(indices)
     steps = {after - before for before, after in pairwise(ordered)}
     return {
@@ -370,8 +337,8 @@ class JobChecks:
         limits = self._limits
         reader = JobLines(limits.room, self._home, None, limits.places, self._is_directory)
         job = reader.job({**record, "user": self._user}, None)
-        if asked.array is not None and "%" in asked.array:
-            job = replaced(job, most_at_once=int(asked.array.partition("%")[2]))
+        if asked.array is not None:
+            job = replaced(job, most_at_once=_array(asked.array)[1])
         mail_type, mail_user = checked_mail(
             asked.mail_type or "NONE",
             asked.mail_user or self._user,
@@ -385,27 +352,29 @@ class JobChecks:
 
 
 def _draft(asked: JobRequest, job: CommandJob) -> _Draft:
-    indices = None if asked.array is None else _indices(asked.array.partition("%")[0])
+    indices = None if asked.array is None else _array(asked.array)[0]
     after = parse_dependencies(asked.after)
     return _Draft(job, after, asked.name, asked.held, indices)
 
 
-def _indices(text: str) -> tuple[int, ...]:
+def _array(text: str) -> tuple[tuple[int, ...], int | None]:
+    """The indices of an array, and how many of it run at once; None for any number."""
+    listed, percent, most = text.partition("%")
+    is_limit = not percent or (most.isdecimal() and 0 < int(most[:10]) < 10**9)
     indices: dict[int, None] = {}
-    for part in text.split(","):
-        found = _RANGE.fullmatch(part)
-        first, last, step = (None, None, None) if found is None else found.groups()
-        if first is None or step == "0" or (last is not None and int(last) < int(first)):
-            raise InputError(
-                "are no indices", field="array", value=text, expected="0-9, 0-8:2 or 1,5,7"
-            )
-        some = range(int(first), int(last or first) + 1, int(step or 1))
+    for part in listed.split(","):
+        some, found = range(0), _RANGE.fullmatch(part)
+        if found is not None and is_limit:
+            some = range(int(found[1]), int(found[2] or found[1]) + 1, int(found[3] or 1))
+        if not some:
+            expected = "0-9, 0-8:2 or 1,5,7; with %2 behind, at most 2 of them run at once"
+            raise InputError("not usable here", field="array", value=text, expected=expected)
         if len(some) > MOST_JOBS:
             raise InputError(
                 "too many members", field="array", value=text, expected=f"at most {MOST_JOBS:,}"
             )
         indices.update(dict.fromkeys(some))
-    return tuple(indices)
+    return tuple(indices), int(most) if most else None
 
 
 def _known(

@@ -321,7 +321,7 @@ async function showJob() {
     ["Limit", job.requested_seconds === null ? "none" : duration(job.requested_seconds)],
     ["Memory", job.memory_bytes === null ? null : `at most ${Math.ceil(job.memory_bytes / 2 ** 20)} MiB`],
     ["Gpus", job.gpus ? `${job.gpus}` : null],
-    ["After", job.after.join(", ")], ["Places", job.places],
+    ["Dependencies", job.dependencies.replaceAll(",", ", ")], ["Places", job.places],
   ].filter(([, value]) => value);
   at("facts").replaceChildren(...facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
   at("story").replaceChildren(...story.lines.map((line) =>

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -572,10 +572,20 @@ def _numbers() -> Select[tuple[int]]:
 
 
 def what_is_asked(request: Request) -> Request:
-    """Return a request without the ids it was given: these differ each time."""
+    """Return a request without what differs from call to call: ids, and variables."""
     if isinstance(request, Submit):
-        return replace(request, job=replace(request.job, job_id="", after=()))
+        job = replace(request.job, job_id="", after=(), number=None, environment={})
+        return replace(request, job=job)
     return request
+
+
+def numbers_of(requests: Iterable[Request], first: int) -> list[int]:
+    """The numbers of the jobs among requests; members of arrays come with theirs."""
+    numbers = [first - 1]
+    for each in requests:
+        if isinstance(each, Submit):
+            numbers.append(each.job.number or numbers[-1] + 1)
+    return numbers[1:]
 
 
 def request_row(numbered: NumberedRequest, client_key: str | None) -> dict[str, Any]:

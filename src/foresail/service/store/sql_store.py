@@ -28,6 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 
 from foresail.live.cluster_plugin import UseSample
+from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
 from foresail.service.store.database import Database, change_rows, insert_rows
 from foresail.service.store.protocol import (
@@ -57,6 +58,7 @@ from foresail.service.store.protocol import (
     WholeStep,
     bring_up_to_date,
     job_row,
+    numbers_of,
     records_about,
     request_of,
     request_row,
@@ -177,16 +179,16 @@ class SqlStore:
                 answers.append(Accepted(before, is_new=False, conflicts=not same))
                 continue
             numbered = []
-            job_number = call.first_number - 1
+            job_numbers = numbers_of(call.requests, call.first_number)
+            left = iter(job_numbers)
             for request in call.requests:
                 number += 1
                 numbered.append(NumberedRequest(number, now, call.user, request))
                 rows.append(request_row(numbered[-1], call.client_key))
                 if isinstance(request, Submit):
-                    job_number += 1
-                    row = job_row(request, job_number, call.user, now, rows[-1]["body"])
+                    row = job_row(request, next(left), call.user, now, rows[-1]["body"])
                     jobs.append(row)
-            last_job = max(last_job, job_number)
+            last_job = max([last_job, *job_numbers[-1:]])
             answers.append(Accepted(tuple(numbered)))
             if call.client_key is not None:
                 keyed[call.user, call.client_key] = tuple(numbered)
@@ -294,6 +296,12 @@ class SqlStore:
     def job(self, job_id: str) -> Row | None:
         """A job as it stands."""
         return next(iter(self.database.records(_ONE_JOB, {"wanted": job_id})), None)
+
+    def member(self, number: str) -> Row | None:
+        """The member of another number's array that has a number of its own."""
+        same = JOBS.c.number == (int(number) if number.isdecimal() else -1)
+        rows = self.database.records(select(JOBS).where(same))
+        return next((row for row in rows if CommandJob.from_json(row["command"]).number), None)
 
     def jobs(self, wanted: JobsWanted) -> list[Row]:
         """Jobs as they stand."""
