@@ -1,4 +1,4 @@
-"""Schedules on disk: what is written is read, and so is what was written before reservations."""
+"""Schedules on disk: what is written is read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from foresail.model.errors import InputError
 from foresail.traces.schedule import read_schedule, write_schedule
 from made_schedules import made_schedule
 
-LATER = ["accepted", "eligible_seconds"]
 ROWS = {
     "submit_seconds": [0.0, 1.0, 2.0],
     "start_seconds": [0.0, 5.0, 9.0],
@@ -27,19 +26,6 @@ def test_what_is_written_is_read(tmp_path):
     again = read_schedule(tmp_path / "schedule.parquet")
     assert again.jobs.equals(schedule.jobs)
     assert again.meta == schedule.meta
-
-
-@pytest.mark.parametrize("later", [["accepted"], ["eligible_seconds"], LATER])
-@pytest.mark.parametrize("parts", [{}, {"stage": [None] * 3, "tasks": ["0"] * 3}])
-def test_a_file_from_before_there_were_reservations_or_eligibility(tmp_path, later, parts):
-    """It has no column for them: nobody has asked, and all were eligible at once."""
-    schedule = made_schedule(ROWS)
-    columns = [pl.Series(name, values, pl.String) for name, values in parts.items()]
-    jobs = schedule.jobs.with_columns(columns)
-    write_schedule(replace(schedule, jobs=jobs.drop(later)), tmp_path / "old.parquet")
-    again = read_schedule(tmp_path / "old.parquet")
-    assert again.jobs.schema == jobs.schema
-    assert all(again.jobs[name].is_null().all() for name in later)
 
 
 def test_when_nodes_came_and_went_is_read(tmp_path):

@@ -232,12 +232,7 @@ OPTIONS: Final = (
     JobOption("-b --begin", "begin", f"It starts no earlier: {_MOMENT_FORMS}.", "MOMENT", moment),
     JobOption("-d --dependency", "dependencies", _KINDS, "KIND:JOB", dependencies),
     JobOption(
-        "--after",
-        "after",
-        "Once this one has completed.",
-        "JOB",
-        lambda value: value.split(","),
-        True,
+        "--after", "after", "Once this one has completed.", "JOB", re.compile(",").split, True
     ),
     JobOption(
         "-a --array", "array", "A job for each number: 0-9, 1,5,7; at most N run.", "RANGE[%N]"

@@ -85,7 +85,6 @@ def with_partitions(
 
 
 _KEY: Final = "foresail.schedule"
-_LATER: Final = frozenset({"accepted", "eligible_seconds"})
 
 
 def write_schedule(schedule: Schedule, path: Path) -> None:
@@ -110,9 +109,6 @@ def read_schedule(path: Path) -> Schedule:
         raise InputError("not a schedule", source=path, expected="a file written by a run")
     in_parts = [name for name in schema.PARTS if name in jobs.columns]
     columns = schema.SCHEDULE | (schema.PARTS if in_parts else {})
-    later = [pl.lit(None, columns[name]).alias(name) for name in _LATER - {*jobs.columns}]
-    if later and {*jobs.columns} | _LATER == {*columns}:  # as it was before there were these
-        jobs = jobs.with_columns(later).select(*columns)
     if jobs.drop(schema.PARTITION, strict=False).schema != pl.Schema(columns):
         raise InputError("not the columns of a schedule", source=path, value=jobs.columns)
     try:
