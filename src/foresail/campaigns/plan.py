@@ -70,7 +70,7 @@ class CampaignPlan:
     """Every policy on every log."""
 
     logs: tuple[LogSource, ...]
-    """With distinct names."""
+    """Logs, with distinct names."""
     policies: tuple[str, ...]
     """Canonical short forms, distinct."""
     conventions: str = "standard"

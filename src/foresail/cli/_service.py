@@ -241,7 +241,7 @@ def clock(seconds: float) -> str:
 
 _TIMEOUT_SECONDS: Final = 2.0
 _MOST: Final = 15
-"""So many jobs of one's own, and of others."""
+"""Most jobs shown of one's own, and of others."""
 
 
 def is_queue_shown() -> bool:

@@ -190,11 +190,11 @@ class JobOption:
     """An option: what it is called, what it sets, and what makes of its value what is meant."""
 
     names: str
-    """With spaces between them."""
+    """Names, with spaces between them."""
     sets: str
     """Setting of the option; of several options for the same one, a source can have one only."""
     says: str
-    """For people."""
+    """Its line in the help."""
     form: str = ""
     """Form of its value; empty for an option that has none."""
     read: Callable[[str], Any] = str
@@ -262,7 +262,7 @@ OPTIONS: Final = (
         "--key", "key", "Repeated with this, it submits nothing again.", "NAME", is_typed=True
     ),
 )
-"""In the order of the help."""
+"""All options, in the order of the help."""
 
 _KNOWN: Final[Mapping[str, JobOption]] = MappingProxyType(
     {name: option for option in OPTIONS for name in option.names.split()}

@@ -93,13 +93,13 @@ class Transient:
     """Capacity that the provider may take back."""
 
     price_per_hour: float
-    """On average."""
+    """Average price."""
     availability: float | None = None
     """Share of the time in which it is to be had; None where unknown."""
     mean_lifetime_hours: float | None = None
-    """Until it is taken back; None where unknown."""
+    """Mean time until it is taken back; None where unknown."""
     lifetime_cap_hours: float = math.inf
-    """It is taken back after so long in any case."""
+    """Time after which it is taken back in any case."""
 
     def __post_init__(self) -> None:
         checked_price(self.price_per_hour, "transient")

@@ -30,7 +30,7 @@ class ReasonChanges:
     """Reasons to be logged."""
 
     columns: Sequence[decisions.AlikeReasons]
-    """Those that the scheduler says have changed."""
+    """Reasons that the scheduler says have changed."""
     job_ids: set[str] | None
     """Jobs whose others may have, too; they wait, or waited. None: any that wait."""
     in_columns: set[str]

@@ -27,7 +27,7 @@ _Asked: TypeAlias = tuple[tuple[Stage, ...], str | None]
 """Stages that a job asks for, and the partition."""
 
 _MOST_NODES: Final = 3
-"""So many nodes are named at most."""
+"""Most nodes that are named."""
 
 
 class WaitingReasons:

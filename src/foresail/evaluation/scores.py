@@ -51,7 +51,7 @@ class Scores:
     nmae_of_median: Interval
     """The same two for the median of each belief as the estimate instead of its mean."""
     mean_absolute_error: float
-    """In the quantity's unit."""
+    """Mean absolute error, in the quantity's unit."""
     median_percentage_error: float
     p90_percentage_error: float
     """Quantiles of the absolute error in per cent of the truth."""
@@ -63,9 +63,9 @@ class Scores:
     ranges: int
     """Jobs whose 80 % interval is wider than nothing: none for a predictor of single numbers."""
     coverage: Mapping[int, Interval]
-    """By stated per cent: share of the truths inside, ends included, with its interval."""
+    """Share of the truths inside, ends included, with its interval, by stated per cent."""
     width: Mapping[int, float]
-    """By stated per cent: median width of the interval over the median prediction."""
+    """Median width of the interval over the median prediction, by stated per cent."""
     mean_seconds: float
     median_seconds: float
     p999_seconds: float

@@ -26,7 +26,7 @@ _FEWEST_BLOCKS: Final = 8
 
 _MOST_ARRIVALS: Final = 2_000
 _AT_ONCE: Final = 20_000
-"""So many arrivals are drawn in one piece: while they are, no other thread of Python goes on."""
+"""Number of arrivals drawn in one piece, while which no other thread of Python goes on."""
 
 _SESSION_SECONDS: Final = 1_200.0
 """A job that a user submits so soon after another is of the same session, of an hour at most."""

@@ -65,7 +65,7 @@ class RunSnapshot:
     stopping: frozenset[str]
     """Running jobs that are being stopped."""
     down: Mapping[str, float]
-    """Since when (seconds) nodes are down or drained, by name."""
+    """Times (seconds) since which nodes are down or drained, by name."""
     draining: bool
     """True if nothing new is started."""
     idle_cpus: float

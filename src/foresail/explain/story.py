@@ -26,7 +26,7 @@ from foresail.record.run_fold import RunFold, misfit
 from foresail.record.state import State
 
 _NEWS: Final = 0.25
-"""By what share an expected runtime must change to be reported again."""
+"""Share by which an expected runtime must change to be reported again."""
 
 _REQUEUED: Final = {
     events.EndedBecause.PREEMPTED: "Stopped",

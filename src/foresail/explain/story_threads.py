@@ -19,7 +19,7 @@ MOST_TASKS_EACH: Final = 12
 """Jobs of more tasks are reported by how many tasks start and end, but for their pilots."""
 
 _SHARES: Final = 4
-"""In so many parts of its tasks the end of a job of many is reported."""
+"""Number of parts of its tasks in which the end of a job of many is reported."""
 
 
 def of_part(part: OfUnit, sentence: str, role: str = "") -> str:

@@ -105,14 +105,14 @@ class CommandJob:
     slowdown_elsewhere: float = 1.0
     """Nodes where it runs best (``Preference.text``), and its slowdown anywhere else."""
     requested_seconds: float | None = None
-    """It is ended when it has run for so long."""
+    """Limit: it is ended once it has run for so long."""
     after: tuple[str, ...] = ()
     """Ids of the jobs that it waits for; they must have completed before."""
     dependencies: str = ""
     """States that other jobs must have reached where they need not have completed, and whether it
     is a singleton: as ``parse_dependencies`` reads it, several ids of one kind being an array's."""
     begin_seconds: float | None = None
-    """It starts no earlier (Unix seconds)."""
+    """Time before which it does not start (Unix seconds)."""
     most_at_once: int | None = None
     """Number of its array that run at once; None for any number."""
     number: int | None = None
@@ -129,7 +129,7 @@ class CommandJob:
     """True if these keep what is in them when it begins."""
     mail_type: str = ""
     mail_user: str = ""
-    """About what mail is sent, with commas (``mail_types``), and to whom."""
+    """Events that mail is sent about, between commas (``mail_types``), and who gets it."""
     user: str = ""
 
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -38,7 +38,7 @@ class PartitionSummary:
 
     policy: str
     partition: str
-    """Empty: of jobs that name none."""
+    """Name; empty for jobs that name none."""
     processors: float
     """Processors that the jobs may run on."""
     jobs: int

@@ -236,7 +236,7 @@ class SolveStatus(StrEnum):
     """At a limit, without values."""
 
     INFEASIBLE = "infeasible"
-    """No values keep all bounds."""
+    """Impossible: no values keep all bounds."""
 
     UNBOUNDED = "unbounded"
     """There is no best: values without end."""
@@ -283,7 +283,7 @@ class Solution:
     objective: float
     """Worth of the values; -inf if nothing was found."""
     bound: float
-    """No values are worth more; inf if the back end cannot say."""
+    """Upper bound of the worth of any values; inf if the back end cannot say."""
     seconds: float
     """Time that the solve took."""
     checks: int = 0

@@ -347,7 +347,7 @@ class NodeRemoved:
     time: float
     node: str
     known_from_seconds: float | None = None
-    """From when on schedulers know that it will go; None: not before it has gone."""
+    """Time from which schedulers know that it will go; None: not before it has gone."""
 
 
 @dataclass(frozen=True, slots=True)

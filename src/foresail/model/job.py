@@ -75,15 +75,15 @@ class DependencyKind(StrEnum):
     """Kind of dependency: what must have become of the jobs that another depends on."""
 
     AFTER_OK = "afterok"
-    """They have completed."""
+    """Starts once they have completed."""
     AFTER_ANY = "afterany"
-    """They have ended, in whichever way."""
+    """Starts once they have ended, in whichever way."""
     AFTER_NOT_OK = "afternotok"
-    """They have ended, and one of them at least has not completed."""
+    """Starts once they have ended, and one of them at least has not completed."""
     AFTER = "after"
-    """They have begun, or ended without."""
+    """Starts once they have begun, or ended without."""
     SINGLETON = "singleton"
-    """All jobs of its name and user that were submitted before it have ended."""
+    """Starts once all jobs of its name and user that were submitted before it have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +102,11 @@ class StartConditions:
     """
 
     dependencies: tuple[Dependency, ...] = ()
-    """Those of other kinds; their jobs are in ``Job.after`` too."""
+    """Dependencies of other kinds; their jobs are in ``Job.after`` too."""
     singleton: bool = False
     """True if it waits for jobs of its name and user."""
     begin_seconds: float | None = None
-    """It starts no earlier."""
+    """Time before which it does not start."""
     array: str = ""
     most_at_once: int | None = None
     """The array it is of, and how many of that run at once."""

@@ -110,9 +110,9 @@ class Due:
     turn_seconds: float
     """Time at which EASY would have come to it: it was next in line there, or started."""
     due_seconds: float
-    """From then on it goes first."""
+    """Time from which it goes first."""
     latest_seconds: float
-    """No start may, by requests, put it off beyond this."""
+    """Time beyond which no start may, by requests, put it off."""
 
 
 @quickly_made

@@ -50,7 +50,7 @@ _AT_LIMIT: Final = 0.97
 """Share of the limit that counts as having come to it."""
 
 _TRUST: Final = 5.0
-"""After how many jobs at their limit a user's or a queue's own counts count half."""
+"""Number of jobs at their limit after which a user's or a queue's own counts count half."""
 
 _FURTHEST: Final = 0.995
 
@@ -148,7 +148,7 @@ _MEDIANS: Final = (60.0, 600.0, 3600.0, 14_400.0, 43_200.0, 86_400.0)
 _GROUPS: Final = (len(_WIDTHS) + 1) * (len(_MEDIANS) + 1)
 _CROWDS: Final = 8
 _CROWD_GROWTH: Final = math.log(2.0) * 1.5
-"""By how much (logarithm) crowds of one class are larger than those of the one before."""
+"""Factor (logarithm) by which crowds of one class are larger than those of the one before."""
 _QUEUES: Final = 64
 """Classes of queues: by code, the first for jobs without one."""
 
@@ -187,7 +187,7 @@ _SLOPE_OF_POINTS: Final = 1.0
 _SHARED: Final = 0.5
 """The step of what many users share, over that of a user."""
 _DELAY: Final = 0.1
-"""For how many ended jobs one counts that was ahead."""
+"""Ended jobs that one which was ahead counts for."""
 
 _MEMBER: Final[Any] = np.int64(0)
 """No literal: Numba compiles a function anew for every literal int that it is called with."""

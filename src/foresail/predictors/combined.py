@@ -257,7 +257,7 @@ class CombinedParameters:
     members: tuple[str, ...] = ("similar", _POINTS, "quantile_regression", "recent")
     """The predictors to combine: names, or short forms with parameters."""
     patience: float = 1000.0
-    """After how many of a user's jobs the user's own weights count half."""
+    """Number of a user's jobs after which the user's own weights count half."""
 
     def __post_init__(self) -> None:
         names = self.members

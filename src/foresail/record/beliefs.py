@@ -28,7 +28,7 @@ LEVELS: Final = (
 """Levels of the quantiles that are kept; 27."""
 
 _NEARLY_ONE: Final = 0.9999
-"""In place of 1 where a belief has no end."""
+"""Level in place of 1 where a belief has no end."""
 
 _EXACT: Final = (0.10, 0.50, 0.90)
 """Levels of the quantiles that a record holds to the last digit."""
@@ -38,7 +38,7 @@ _ALL_IN_SHORT: Final = " ".join(["%" + _FORMAT] * len(LEVELS))
 
 _MOST_KNOWN: Final = 1_000
 _known: dict[int, tuple[Distribution, tuple[float, ...]]] = {}
-"""By its identity the belief and what is kept of it: thousands of jobs may share one."""
+"""Beliefs by identity, and what is kept of each: thousands of jobs may share one."""
 
 
 def in_short(value: float) -> float:
@@ -77,7 +77,7 @@ def _levels(*levels: float) -> NDArray[np.float64]:
 
 
 _LEVELS: Final = {len(LEVELS): _levels(*LEVELS), 5: _levels(0.0, *_EXACT, 1.0)}
-"""By how many quantiles are kept; in logs before 0.2 those of a range alone."""
+"""Levels of the quantiles that are kept, by their number; in logs before 0.2 of a range alone."""
 
 
 class LoggedBelief(Quantiles):

@@ -175,7 +175,7 @@ TRANSITIONS: Final[Mapping[str, tuple[JobState, JobState]]] = MappingProxyType(
         "end": (JobState.RUNNING, JobState.ENDED),
     }
 )
-"""From where to where each passage of a job leads. Anything else is impossible and raises
+"""Beginning and end of each passage of a job. Anything else is impossible and raises
 ``ImpossibleTransition``, but for a cancellation that comes too late: what runs is to end, and what
 has ended stays as it is."""
 

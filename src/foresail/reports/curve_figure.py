@@ -155,7 +155,7 @@ class Curve:
     high: Floats | None = None
     """Shape (points,): a band around it, if there is one."""
     shape: Literal["linear", "vh"] = "linear"
-    """Between points: straight, or (``vh``) in steps that hold up to each point."""
+    """Line between points: straight, or (``vh``) in steps that hold up to each point."""
 
 
 def curve_figure(

@@ -68,7 +68,7 @@ _SHARES: Final = ((1.0, 0.0), (0.5, 0.0), (0.25, 1.0)) * 2
 memory ask for no time."""
 
 _MANY: Final = 20
-"""So many times as many come at once in the end: they are taken up otherwise than bit by bit."""
+"""Factor from which on jobs that come at once are not taken up bit by bit."""
 
 _SECONDS: Final = 60.0
 

@@ -186,7 +186,7 @@ class _SharedMoment:
 
 
 _MOST_ROUNDS: Final = 16
-"""In so many rounds jobs are promised to one partition each with care, all others at once."""
+"""Rounds in which jobs are promised to one partition each with care, all others at once."""
 
 
 def tables_of(

@@ -93,12 +93,12 @@ class ServiceConfiguration(_Section):
     plugins: tuple[Path, ...] = ()
     """Files that hold policies of one's own, relative to the configuration file."""
     cycle_seconds: Annotated[float, Field(gt=0)] = 30.0
-    """There is a pass at least so often, whatever happens."""
+    """Longest time between two passes, whatever happens."""
     decision_seconds: Annotated[float, Field(gt=0)] = 10.0
     """Time that a pass may take to decide; a policy that takes longer three times in a row, or
     fails, gives way to EASY until another is asked for."""
     remembered_jobs: Annotated[int, Field(ge=1000)] = 5_000
-    """So many of the jobs that have ended last are kept in mind; all are in the database."""
+    """Number of jobs, those that ended last, kept in memory; all are in the database."""
     shared_account: bool = False
     """True if users with tokens are served whose jobs run as the service's own account."""
     keep_jobs: Annotated[int, Field(ge=1)] | None = None

@@ -103,7 +103,7 @@ def _make_room(path: Path, name: str) -> None:
 _LOG: Final = logging.getLogger("foresail.service")
 
 PEER: Final = "foresail_uid"
-"""In a request's scope: the uid of who is at the other end, where the kernel says it."""
+"""Key of a request's scope for the uid at the other end, where the kernel says it."""
 
 MOST_HEAD_BYTES: Final = 65_536
 _CREDENTIALS: Final = "iII"
@@ -122,13 +122,13 @@ class Patience:
     """Patience of a connection with its other end, in seconds."""
 
     head: float = 10.0
-    """For a request up to its body."""
+    """Time for a request up to its body."""
     body: float = 40.0
-    """For the body then; the gate, which answers, has less."""
+    """Time for the body then; the gate, which answers, has less."""
     idle: float = 30.0
-    """For a further request."""
+    """Time for a further request."""
     unsent: float = 30.0
-    """Until what is sent is taken."""
+    """Time until what is sent is taken."""
 
 
 @dataclass(slots=True, eq=False)

@@ -35,7 +35,7 @@ class Found:
     """Something that was looked at."""
 
     what: str
-    """In a word or two."""
+    """Subject, in a word or two."""
     says: str
     """Present condition, in words."""
     remedy: str = ""

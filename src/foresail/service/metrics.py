@@ -261,7 +261,7 @@ class CompileWatch(event.Listener):
 
 
 TOO_OFTEN: Final = 3
-"""So many steps in a row beyond the budget, and another policy decides."""
+"""Number of steps in a row beyond the budget after which another policy decides."""
 
 
 class CycleWatch:

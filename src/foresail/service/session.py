@@ -309,7 +309,7 @@ def _note_policy(run: RunFold, manifest: Manifest, log: StoreLog) -> None:
 
 
 _AT_ONCE: Final = 200
-"""So many numbers more are set aside at a time, that no file is written for each."""
+"""Numbers set aside at a time, so that no file is written for each."""
 
 _NUMBER: Final = re.compile("[0-9]+")
 

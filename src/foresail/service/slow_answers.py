@@ -243,7 +243,7 @@ _REST: Final = 10.0
 after the last ones as these took."""
 
 _PAUSE_SECONDS: Final = 10.0
-"""After forecasts that failed."""
+"""Pause after forecasts that failed."""
 
 _FEWEST_SCENARIOS: Final = 30
 _MOST_WORK: Final = SCENARIOS * 1_000

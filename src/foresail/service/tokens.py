@@ -75,7 +75,7 @@ class AuditEntry:
     action: str
     """Action: ``token created``, ``token refused``, ``policy changed``, ..."""
     subject: str = ""
-    """To what: a token's id, a policy."""
+    """Object of the action: a token's id, a policy."""
     request_id: str = ""
     """Id of the call, as its answer and the service's own lines name it."""
 

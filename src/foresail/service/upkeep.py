@@ -351,7 +351,7 @@ _LOG: Final = logging.getLogger("foresail.service")
 _EVERY_SECONDS: Final = 3_600.0
 _DAY_SECONDS: Final = 86_400.0
 _PAUSE_SECONDS: Final = 0.05
-"""After each transaction, so that others have their turn."""
+"""Pause after each transaction, so that others have their turn."""
 
 _PATIENCE_SECONDS: Final = 60.0
 _RECORDS_OF_PIECE: Final = 50_000

@@ -46,7 +46,7 @@ class TasksReplayed:
     """Names of the classes of slots, the fastest first, and in which one each task ran; the latter
     has the shape (tasks,)."""
     queue: Integers
-    """To which each task was charged; shape (tasks,)."""
+    """Queue charged with each task; shape (tasks,)."""
     pilot: NDArray[np.bool_]
     """True for pilots; shape (tasks,)."""
     submit: Floats

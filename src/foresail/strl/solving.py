@@ -239,7 +239,7 @@ class SolvedRequest:
     value: float
     """Worth of the allocation: at least ``quick_value``."""
     bound: float
-    """No allocation is worth more."""
+    """Upper bound of the worth of any allocation."""
     quick_value: float
     """Worth of the quick plan that the solver began from."""
     status: SolveStatus

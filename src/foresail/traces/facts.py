@@ -122,7 +122,7 @@ class Facts:
     time_zone: str | None
 
     span_seconds: float
-    """From the first submission to the last of the window that the log is of."""
+    """Time from the first submission to the last of the window that the log is of."""
     outside_window: int
     """Jobs submitted long before or after it."""
     work_cpu_seconds: float

@@ -170,7 +170,7 @@ def load_mapping(path: Path) -> Mapping:
 
 
 LARGEST_WHOLE: Final = 2.0**53
-"""From here on not every whole number is a float."""
+"""Number from which not every whole number is a float."""
 _LARGEST_AMOUNT: Final = 1e100  # what is beyond is no measurement, and its sums would overflow
 
 

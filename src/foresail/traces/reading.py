@@ -62,7 +62,7 @@ _POSSIBLE: Final = {
     ),
     "runtime_seconds": (workload.LONGEST_RUNTIME_SECONDS, "seconds, fewer than of three centuries"),
 }
-"""Up to which amounts columns are believed, in words too."""
+"""Largest amounts that columns are believed to hold, in words too."""
 
 _AMOUNT: Final = "a number of at least 0"
 _MEASURED: Final = tuple(

@@ -114,7 +114,7 @@ class WorkloadMeta:
     sha256: str | None = None
     """Digest of the source file."""
     stated_processors: int | None = None
-    """Those that the source states, where others were given in their place."""
+    """Processors that the source states, where others were given in their place."""
 
     @property
     def unit(self) -> str:

@@ -62,8 +62,8 @@ class Advice:
     chance_to_pay: float
     """Share of futures in which the last tenth of the advised nodes pays; NaN without one."""
     within_risk: RuleResult | None
-    """Number of nodes of the rule that is best on the log as pay at the stated risk, were there no
-    targets; None where no risk is stated."""
+    """Best rule on the log, with as many nodes as pay at the stated risk if there were no targets;
+    None where no risk is stated."""
     missed: tuple[choosing.Missed, ...]
     """The targets that the advice does not meet."""
     compared: Sequence[Compared]
@@ -76,8 +76,8 @@ class Advice:
     """Outcome of choosing on the first half of the log and living with it in the second; None for a
     log that is too short to be halved."""
     wait_model: Mapping[str, float] | None
-    """By which the advised rule expects waits, if it does: seconds to begin with, and for each
-    feature of the state of nodes and queue."""
+    """Model by which the advised rule expects waits, if it does: seconds to begin with, and for
+    each feature of the state of nodes and queue."""
     use_over_time: pl.DataFrame
     """Mean and highest cores (or gpus) in use by slot, were there always room."""
     unwaited: MixReport

@@ -46,7 +46,7 @@ class Market:
     unit: Literal["core", "gpu"] = "core"
     """Unit of nodes and demand."""
     commitments: tuple[Commitment, ...] = ()
-    """Those of the catalogue that have not ended, to nodes and to other types."""
+    """Commitments of the catalogue that have not ended, to nodes and to other types."""
 
     @property
     def node_size(self) -> float:
@@ -294,7 +294,7 @@ class AdviceQuestion:
     node: str | None = None
     """Name of the type to own or reserve; None: the cheapest by the core of a suitable size."""
     term_years: int = 3
-    """For how long nodes are reserved."""
+    """Time for which nodes are reserved."""
     node_price_per_hour: float | None = None
     """Cost of a node that is owned, used or not; None: the reserved price."""
     wait_price_per_hour: float | None = None

@@ -146,7 +146,7 @@ class RuleResult:
     block_wait_hours: Floats
     """Hours that the jobs of each block waited, together."""
     p95_wait_seconds: float
-    """Waited for longer by one job in twenty."""
+    """Wait that one job in twenty exceeds."""
     waiting_jobs: float
     rented_jobs: float
     rented_work: float

@@ -104,7 +104,7 @@ class BoughtJobs:
     row: Integers
     """Row in the workload's jobs table."""
     start_hours: Floats
-    """From the first start of any."""
+    """Start of each, from the first start of any."""
     hours: Floats
     """Runtimes."""
     tasks: Integers
@@ -247,7 +247,7 @@ class PricedDemand:
     """Demand of one resource in every slot, stacked with the dearest at the bottom."""
 
     stacks: Stacks
-    """See ``Stacks``."""
+    """Unit hours by how often they are in use: see ``Stacks``."""
     price: Floats
     on_demand_share: Floats
     kind: NDArray[np.int8]

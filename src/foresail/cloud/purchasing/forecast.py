@@ -33,7 +33,7 @@ class ForecastSettings:
     scenarios: int = 50
     """Number of futures that are drawn: blocks of four weeks of the log, put together anew."""
     growth: float = 1.0
-    """By what factor demand grows in a year, in the middle."""
+    """Factor by which demand grows in a year, in the middle."""
     growth_spread: float = 0.2
     """Standard deviation of the logarithm of a year's growth."""
     seed: int = 0
@@ -51,7 +51,7 @@ class RiskPlan:
     """Units to reserve now of one resource, at a stated risk."""
 
     units: Mapping[str, float]
-    """To reserve, by term."""
+    """Units to reserve, by term."""
     cost_shares: Mapping[float, float]
     """First year's cost relative to all on demand: 5 %, 50 % and 95 % quantiles of scenarios."""
     expected_cost_share: float

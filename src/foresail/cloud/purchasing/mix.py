@@ -79,7 +79,7 @@ class MixReport:
     resources: tuple[Resource, ...]
     """Amounts that jobs hold of each resource, and what a unit costs."""
     commitments: tuple[Commitment, ...]
-    """Those of the catalogue that have not ended by the day of its prices."""
+    """Commitments of the catalogue that have not ended by the day of its prices."""
     sunk_cost: float
     """Cost of these, over the time planned for: paid whatever is bought; in no other cost."""
     costs: pl.DataFrame

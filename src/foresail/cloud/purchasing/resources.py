@@ -99,7 +99,7 @@ class ReservedMachines:
     on_demand_per_hour: float
     """Price of one machine."""
     hours_left: float = math.inf
-    """Until it is given back, from the moment of buying."""
+    """Hours from the moment of buying until it is given back."""
 
     @property
     def per_hour(self) -> float:

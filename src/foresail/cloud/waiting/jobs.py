@@ -50,7 +50,7 @@ class TraceJobs:
 
     submit_seconds: Floats
     runtime_seconds: Floats
-    """From the workload's origin; how long each really runs."""
+    """Submission, from the workload's origin, and the true runtime of each."""
     cores: Integers
     """Whole cores that each asks for, 1 or more."""
     memory_bytes: Floats | None = None

@@ -100,9 +100,9 @@ class Foresight:
     """
 
     missed: Booleans | None = None
-    """By job: it says nothing, and the wait times out."""
+    """True, by job, where it says nothing and the wait times out."""
     false_alarms: Booleans | None = None
-    """By job: it says "too long" whatever is true."""
+    """True, by job, where it says "too long" whatever is true."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -42,7 +42,7 @@ class Column(Generic[Item]):
     """A column of a page's table, of its CSV file, or of both."""
 
     heading: str
-    """Empty: in the CSV file only."""
+    """Its title on the page; empty: in the CSV file only."""
     key: str
     """Its name in the CSV file; empty: on the page only."""
     value: Callable[[Item], Any]

@@ -181,7 +181,7 @@ class PurchaseAnswer:
     valid_on: date
     """Origin of the prices, and their day."""
     risk: float
-    """At which the advice is made."""
+    """Risk at which the advice is made."""
     report: MixReport
     """Mix that was found."""
     machines: Sequence[ReservedMachines]

@@ -177,11 +177,11 @@ class Prices:
     of_rows: Floats
     """Worth of a unit of each row in every slot; shape (rows, slots)."""
     reduced: Floats
-    """By how much every option is worth more than what it needs; shape (groups, slots)."""
+    """Worth of every option beyond that of what it needs; shape (groups, slots)."""
     stopped: Floats
     """Share of every running job that the linear program stops, 0 to 1."""
     bound: float
-    """No choice is worth more."""
+    """Upper bound of the worth of any choice."""
 
 
 def prices_by(problem: Problem, of_rows: Floats, stopped: Floats) -> Prices:

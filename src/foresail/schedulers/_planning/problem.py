@@ -250,10 +250,10 @@ _LEAST_SECONDS: Final = 1.0
 _GROUP: Final = 2e-5
 _GROUP_SLOT: Final = 8e-7
 _LEAST_GROUPS: Final = 2500
-"""Any cycle looks at so many, if there are: few jobs are left out by no budget."""
+"""Groups that any cycle looks at, if there are as many: few jobs are left out by no budget."""
 _CREDIT: Final = 1e-6
 _LEAST_CREDITS: Final = 250_000
-"""Any cycle knows so much of what victims give back: a victim, a row and a slot are one."""
+"""Amounts given back by victims that any cycle knows: a victim, a row and a slot are one."""
 _LOOK: Final = 1e-8
 _PRICE: Final = 2.4e-7
 _ENTRY: Final = 8.5e-8

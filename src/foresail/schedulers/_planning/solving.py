@@ -59,7 +59,7 @@ _USUAL_CHANGES: Final = 8000
 """Length of a search if little is at stake: so many changes, more for each job, at most these."""
 _LONGER: Final = 3
 _MOST_CHANGES: Final = 16_000
-"""By how many times that a search is longer if all is at stake, and how long it is at most."""
+"""Factor by which a search is longer if all is at stake, and its greatest length."""
 _ROUNDING: Final = 1e-6
 
 
@@ -130,18 +130,18 @@ _NOTHING_LEFT: Final = 1e-4
 _NEARLY_AS_GOOD: Final = 1.1
 """Prices handed on are good enough if the gap is hardly wider than when they were new."""
 _FAR: Final = 0.5
-"""From a gap beyond this, prices are always made anew."""
+"""Gap beyond which prices are always made anew."""
 _LEVELS: Final = (0.5, 0.999)
 _PROGRAMS: Final = (0.1, 0.3, 1.0)
 """Sizes of programs, as shares of the largest."""
 _OF_WHOLE_JOBS: Final = 0.5
 """Programs of the jobs worth most alone get so much of the work that is left."""
 _GREAT: Final = 10.0
-"""They are asked where a job is worth so many times what the least is that counts."""
+"""Worth of a job, as a multiple of the least that counts, from which on they are solved."""
 _FORGOTTEN: Final = 0.95
 """Share that is left from cycle to cycle of what programs have failed to find."""
 _WIDE: Final = 20.0
-"""From a gap so many times what is good enough, programs may take all the work that is left; they
+"""Multiple of a good enough gap from which programs may take all the work that is left; they
 may, too, if a whole job of those worth most may be missing.
 """
 

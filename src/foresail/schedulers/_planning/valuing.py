@@ -168,7 +168,7 @@ def as_point(belief: Distribution) -> Point:
 
 
 _LATER: Final = 1e-6
-"""By what share of its worth a start is worth less for every slot that it is later (T-5)."""
+"""Share of its worth that a start loses for every slot that it is later (T-5)."""
 
 
 _LEFTOVER: Final = 0.001

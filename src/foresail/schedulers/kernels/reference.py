@@ -83,7 +83,7 @@ many places between it and the last one are gaps."""
 
 _FEWEST_GAPS: Final = 32
 _PLACES_PER_GAP: Final = 8
-"""So many gaps, and one more for so many that wait, are left in the queue."""
+"""Gaps left in the queue at least, and waiting jobs for which there is one more."""
 
 
 class ReferenceTables(NamedTuple):

@@ -60,7 +60,7 @@ submits it says."""
 
 NOWHERE: Final = -1
 _ROUNDING: Final = 1e-9
-"""So many seconds per second too early, the service of jobs is looked at."""
+"""Seconds per second by which the service of jobs is looked at too early."""
 
 
 class TaskQueues(NamedTuple):

@@ -142,11 +142,11 @@ _MOST_KNOWN: Final = 10_000
 _FREE_REFUSALS: Final = 5
 _REFUSALS_PER_SECOND: Final = 0.2
 _KNOWN_SECONDS: Final = 60.0
-"""So long an account is believed to be there that was found."""
+"""Time for which an account that was found is believed to be there."""
 
 
 _LET_IN: Final = "foresail_caller"
-"""In a request's scope: who was let in."""
+"""Key of a request's scope for who was let in."""
 
 
 async def parts_of(request: Request) -> ServiceParts:

@@ -330,7 +330,7 @@ _RISK: Final = 0.05
 
 _WORTH_SECONDS: Final = 30.0
 _WORTH_SHARE: Final = 0.1
-"""By how much earlier a job must start for something to help, at least: both hold."""
+"""Least time and share by which a job must start earlier for something to help: both hold."""
 
 
 @dataclass(frozen=True, slots=True)

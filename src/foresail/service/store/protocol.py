@@ -102,7 +102,7 @@ are of jobs which have left."""
 IDENTITY: Final = Table(
     "identity", METADATA, _one(), *_texts("identity"), *_texts("moved_to", nullable=True)
 )
-"""This store's identity, made once at random; and where to it was moved, if it was."""
+"""Identity of this store, made once at random, and the place that it was moved to, if it was."""
 
 ROOM: Final = Table("room", METADATA, _one(), *_columns(LargeBinary, "filling"))
 """Zeros: room in a file for what must be written though the disk is full."""
@@ -316,7 +316,7 @@ _CHANGES: Final[Mapping[str, Callable[[Connection], None]]] = MappingProxyType(
         "0007": partial(_add_to_forecasts, columns="by_cluster_seconds FLOAT, partition TEXT"),
     }
 )
-"""By version: what makes the next one of it."""
+"""Statements that make the next version, by version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +386,7 @@ class KeyedCall:
     user: str
     """User who asks."""
     requests: tuple[Request, ...]
-    """In order; the ids of jobs among them are given already."""
+    """Requests in order; the ids of jobs among them are given already."""
     client_key: str | None = None
     """The caller's own name for this call: asked again, it is answered as it was the first time."""
     first_number: int = 1
@@ -431,12 +431,12 @@ class JobsWanted:
     names: tuple[str, ...] = ()
     """One of these; empty for all."""
     job_ids: tuple[str, ...] | None = None
-    """These alone; None for all."""
+    """Ids asked for; None for all."""
     before: int | None = None
     after: int | None = None
     """Numbers of jobs between which they are (exclusive), for paging."""
     limit: int = 100
-    """At most so many."""
+    """Most jobs in the answer."""
     oldest_first: bool = False
 
 

@@ -125,7 +125,7 @@ FEW: Final = 8
 
 _FEWEST_GAPS: Final = 32
 _PLACES_PER_GAP: Final = 32
-"""So many gaps, and one more for so many that wait, are left in the order."""
+"""Gaps left in the order at least, and waiting jobs for which there is one more."""
 
 
 class Replay(NamedTuple):

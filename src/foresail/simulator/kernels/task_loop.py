@@ -41,7 +41,7 @@ PLACE: Final = 1
 QUEUE: Final = 2
 CLASS: Final = 3
 TASK_COLUMNS: Final = 4
-"""A task's row once it has started: its job, the how manieth of it, the queue charged, and the
+"""A task's row once it has started: its job, its number within that, the queue charged, and the
 class of its slot."""
 
 FIRST_TASK: Final = 0

@@ -46,7 +46,7 @@ FIELDS: Final = (
 
 _WHOLE_FIELDS: Final = (0, 4, 7, 10, 11, 12, 13, 14, 15, 16)
 _IDS: Final = (0, 11, 12, 13, 14, 15, 16)
-"""Those of the whole numbers that are names: up to 64 bits, and not to be rounded."""
+"""Whole numbers that are names: up to 64 bits, and not to be rounded."""
 _FEWEST_NUMBERS: Final = 14
 """The least for a line of this layout; what else is in it is refused with its line."""
 _LARGEST_WHOLE: Final = 2.0**53

@@ -27,7 +27,7 @@ _SHAPE: Final = ("tasks", "cpus_per_task")
 _BY_WHOM: Final = r" by \S+$"
 """Follows the state of a cancelled job in Slurm's accounting."""
 _CLOCKS_APART_SECONDS: Final = 60.0
-"""So little before its submission a job may have started by the clock of another machine."""
+"""Time before its submission that a job may have started by the clock of another machine."""
 _UNENDED: Final = {
     *("PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "RESIZING", "STOPPED"),
     *("SIGNALING", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD"),

@@ -57,7 +57,7 @@ class Look:
 
     now: float
     since_seconds: float
-    """From when on it is new."""
+    """Time from which on it is new."""
     state: SlurmState
     lives: Mapping[str, LifeRow]
     nodes: Sequence[NodeRow]
