@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import polars as pl
 
 from foresail.checks.rules import tiny_workload
@@ -79,3 +80,18 @@ def busy_workload(seed: int) -> Workload:
         requested = runtime + draw.choice([0, draw.randint(0, 200)])
         rows.append((submit, draw.randint(1, 4), runtime, float(requested)))
     return tiny_workload(rows)
+
+
+def hourly_workload(submit_hours, hours, tasks, **columns):
+    """Jobs by submission and runtime in hours, with further columns of the jobs table."""
+    size = len(submit_hours)
+    table = jobs_table(
+        {
+            "job_id": [str(at) for at in range(size)],
+            "submit_seconds": np.asarray(submit_hours, float) * 3600.0,
+            "runtime_seconds": np.asarray(hours, float) * 3600.0,
+            "tasks": tasks,
+        }
+        | columns
+    )
+    return Workload(table, WorkloadMeta("made", "made"))

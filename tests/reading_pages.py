@@ -5,12 +5,16 @@ from __future__ import annotations
 import base64
 import json
 import re
+import subprocess
 from collections import Counter
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pytest
+
+from foresail.reports.figure import browser as found_browser
 
 _VOID = {"meta", "line", "path", "rect", "circle", "br", "wbr", "img", "link"}
 
@@ -151,3 +155,14 @@ def drawn_values(values: object) -> np.ndarray:
         return np.array([np.nan if value is None else value for value in values], dtype=float)
     flat = np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"]).astype(float)
     return flat.reshape([int(n) for n in values.get("shape", str(flat.size)).split(",")])
+
+
+def in_browser(page: Path) -> tuple[str, list[str]]:
+    """Return a page as headless Chromium leaves it, and what it said on its console."""
+    browser = found_browser()
+    if browser is None:
+        pytest.skip("no Chromium or Chrome on PATH")
+    quiet = ("--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr")
+    command = [browser, *quiet, "--virtual-time-budget=30000", "--dump-dom", page.as_uri()]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return run.stdout, [line for line in run.stderr.splitlines() if ":CONSOLE" in line]

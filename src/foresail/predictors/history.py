@@ -131,9 +131,7 @@ class HistoryPredictor(SteppedPredictor):
         model[experts.POINT_ONLY] = point_only
         model[experts.LIMITED] = limited
         job_columns = experts.job_columns(len(self.feature_names))
-        watches = parameters.false_alarm_jobs is not None
-        observe = experts.observe_and_forget if watches else experts.observe
-        steps = PredictorSteps(experts.predict, ignore, observe, belief=experts.belief)
+        steps = PredictorSteps(experts.predict, ignore, experts.observe, belief=experts.belief)
         super().__init__(steps, Layout(model, _NO_USER_COLUMNS, job_columns, size, sources))
 
     def compiled(

@@ -553,7 +553,9 @@ class QueueForecaster:
             done.pop().result()
         found = self._ends[2]
         new = [each for each in running if each.job.job_id not in found]
-        return {**found, **forecast_running(new, now)} if new else found
+        # In a thread: the first draw on a machine compiles, and nobody else should wait for that.
+        drawn = await asyncio.to_thread(forecast_running, new, now) if new else {}
+        return {**found, **drawn}
 
     async def _draw_ends(self, running: Sequence[RunningJob], now: float) -> None:
         try:

@@ -22,7 +22,6 @@ from foresail.cloud.purchasing.resources import (
 from foresail.cloud.purchasing.terms import PurchaseTerms, resource_prices
 from foresail.model.errors import InputError
 from foresail.traces.filtering import FilterChoice, apply_filters
-from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies.purchasing.practice import (
     fleets_of,
     pieces_of,
@@ -32,6 +31,7 @@ from foresail_studies.purchasing.practice import (
     train,
 )
 from foresail_studies.purchasing.retired_offers import published_terms
+from made_workloads import hourly_workload
 
 THESIS = load_prices("thesis")
 HOUR = 3600.0
@@ -56,20 +56,6 @@ PRICES = replace(
 """A core costs 0.02 and a GiB 0.0025, so that a GPU of g1 and g4 costs 1."""
 
 
-def workload(submit_hours, hours, tasks, **columns):
-    size = len(submit_hours)
-    table = jobs_table(
-        {
-            "job_id": [str(at) for at in range(size)],
-            "submit_seconds": np.asarray(submit_hours, float) * HOUR,
-            "runtime_seconds": np.asarray(hours, float) * HOUR,
-            "tasks": tasks,
-        }
-        | columns
-    )
-    return Workload(table, WorkloadMeta("made", "made"))
-
-
 def test_a_gpu_costs_what_its_machine_costs_beyond_cores_and_memory():
     """The cheapest of three types; cores and memory are priced by the types without."""
     prices = resource_prices(PRICES)
@@ -81,7 +67,7 @@ def test_a_gpu_costs_what_its_machine_costs_beyond_cores_and_memory():
 
 def test_gpus_are_planned_for_like_cores():
     """Two GPUs all the time and one that is seldom used: two are reserved, one is rented."""
-    log = workload([0.0, 0.0], [8760.0, 500.0], [2, 1], gpus_per_task=[1.0, 1.0])
+    log = hourly_workload([0.0, 0.0], [8760.0, 500.0], [2, 1], gpus_per_task=[1.0, 1.0])
     report = mix(log, PRICES, MixRequest("microsoft"))
     assert [plan.resource for plan in report.plans] == ["cores", "GPUs"]
     assert report.counted == "GPUs"
@@ -94,7 +80,7 @@ def test_gpus_are_planned_for_like_cores():
 
 def test_jobs_without_gpus_are_planned_as_before():
     """Types with GPUs on sale change nothing for them."""
-    log = workload([0.0], [8760.0], [3])
+    log = hourly_workload([0.0], [8760.0], [3])
     plain = replace(PRICES, offers=PRICES.offers[:2])
     request = MixRequest("microsoft")
     assert mix(log, PRICES, request).costs.equals(mix(log, plain, request).costs)
@@ -114,7 +100,7 @@ def test_jobs_without_gpus_are_planned_as_before():
 )
 def test_prices_without_gpus_are_refused(offers, problem):
     """With how many jobs ask for some, and what to do."""
-    log = workload([0.0, 1.0], [2.0, 2.0], [1, 1], gpus_per_task=[0.5, 0.0])
+    log = hourly_workload([0.0, 1.0], [2.0, 2.0], [1, 1], gpus_per_task=[0.5, 0.0])
     with pytest.raises(InputError, match=problem):
         mix(log, replace(PRICES, offers=offers), MixRequest("microsoft"))
     without = apply_filters(log, [FilterChoice("drop_gpus")])
@@ -126,7 +112,7 @@ def test_machines_with_gpus_come_apart_and_are_rented_by_them():
     """Six tasks of a GPU: the cheapest that hold them; a task of 16 cores needs a larger one."""
     sizes, prices = sizes_of(PRICES), resource_prices(PRICES)
     jobs = bought_jobs(
-        workload(
+        hourly_workload(
             [0.0] * 4,
             [1.0] * 4,
             [6, 1, 12, 1],
@@ -142,7 +128,7 @@ def test_machines_with_gpus_come_apart_and_are_rented_by_them():
 
 def test_a_task_that_no_machine_holds_is_charged_for_several():
     """Ten GPUs at once: as many machines as they fill; the answer counts such jobs."""
-    log = workload([0.0, 0.0], [5.0, 5.0], [1, 1], gpus_per_task=[10.0, 1.0])
+    log = hourly_workload([0.0, 0.0], [5.0, 5.0], [1, 1], gpus_per_task=[10.0, 1.0])
     sizes = sizes_of(PRICES)
     rent = rent_per_hour(pieces_of(bought_jobs(log), sizes), sizes, resource_prices(PRICES), None)
     assert rent == pytest.approx([10 * 1.24, 1.24])
@@ -163,7 +149,9 @@ def test_amounts_become_machines_with_gpus_first():
 
 def test_jobs_share_reserved_gpus():
     """Four quarters fit on one GPU; a fifth does not, nor does a job without GPUs go there."""
-    log = workload([0.0] * 6, [2.0] * 6, [1] * 6, gpus_per_task=[0.25, 0.25, 0.25, 0.25, 0.25, 0.0])
+    log = hourly_workload(
+        [0.0] * 6, [2.0] * 6, [1] * 6, gpus_per_task=[0.25, 0.25, 0.25, 0.25, 0.25, 0.0]
+    )
     jobs = bought_jobs(log)
     held = machines_for(Amount(8.0, 32.0, 1.0, 8.0, 32.0), "reserved-3y", 0.4, sizes_of(PRICES))
     placed = place(jobs, fleets_of(held), jobs.hours, 0.0)
@@ -174,7 +162,7 @@ def test_jobs_share_reserved_gpus():
 def test_the_policy_reserves_and_rents_gpus():
     """A steady demand for GPUs is reserved after training, and served from there."""
     count = 400
-    log = workload(
+    log = hourly_workload(
         np.arange(count) * 24.0, [24.0] * count, [1] * count, gpus_per_task=[1.0] * count
     )
     request, training_hours = MixRequest("microsoft"), 100 * 24.0
@@ -187,7 +175,9 @@ def test_the_policy_reserves_and_rents_gpus():
 
 def test_a_job_holds_the_part_of_a_machine_that_it_fills():
     """A core with 8 GiB fills half of an m4; a customised machine has its own size for 5 % more."""
-    log = workload([0.0, 0.0], [1.0, 1.0], [1, 1], memory_bytes_per_task=[8.0 * GIB, 1.0 * GIB])
+    log = hourly_workload(
+        [0.0, 0.0], [1.0, 1.0], [1, 1], memory_bytes_per_task=[8.0 * GIB, 1.0 * GIB]
+    )
     jobs = bought_jobs(log)
     cores, gib = resources_of(jobs, PRICES, "of-machines")
     assert cores.units.tolist() == [2.0, 1.0]
@@ -205,7 +195,7 @@ def test_a_job_holds_the_part_of_a_machine_that_it_fills():
 def test_parts_of_machines_cost_no_less_than_amounts_and_customised_ones_no_more(drawn):
     """Whatever jobs ask for; and they hold at least that."""
     cores = [c for c, _ in drawn]
-    log = workload(
+    log = hourly_workload(
         [0.0] * len(drawn),
         [1.0] * len(drawn),
         [1] * len(drawn),
@@ -230,7 +220,7 @@ def test_parts_of_machines_cost_no_less_than_amounts_and_customised_ones_no_more
 def test_customised_machines_lower_the_optimum_of_jobs_that_waste_memory():
     """In parts of machines; in any amounts they cannot."""
     size = 200
-    log = workload(
+    log = hourly_workload(
         np.arange(size) * 4.0,
         [3.0] * size,
         [1] * size,
@@ -251,7 +241,7 @@ def test_customised_machines_lower_the_optimum_of_jobs_that_waste_memory():
 
 def test_ratios_are_of_the_jobs_that_ask_for_gpus():
     """Weighted by the time that they run; 4 GiB to a core where the log does not know."""
-    log = workload(
+    log = hourly_workload(
         [0.0, 0.0, 0.0],
         [1.0, 3.0, 50.0],
         [1, 1, 9],

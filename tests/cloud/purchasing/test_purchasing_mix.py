@@ -30,7 +30,6 @@ from foresail.cloud.purchasing.terms import (
 from foresail.cloud.waiting.kernels.placing import machines_of, timetable
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.traces.reading import read
-from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies.purchasing.kernels.reserved_placement import place_jobs
 from foresail_studies.purchasing.practice import (
     by_month,
@@ -47,6 +46,7 @@ from foresail_studies.purchasing.retired_offers import (
     choose_options,
     published_terms,
 )
+from made_workloads import hourly_workload
 from shared import shared
 
 THESIS = load_prices("thesis")
@@ -54,25 +54,11 @@ TERMS = published_terms(THESIS, MixRequest())
 HOUR = 3600.0
 
 
-def workload(submit_hours, hours, tasks, **columns):
-    size = len(submit_hours)
-    table = jobs_table(
-        {
-            "job_id": [str(at) for at in range(size)],
-            "submit_seconds": np.asarray(submit_hours, float) * HOUR,
-            "runtime_seconds": np.asarray(hours, float) * HOUR,
-            "tasks": tasks,
-        }
-        | columns
-    )
-    return Workload(table, WorkloadMeta("made", "made"))
-
-
 def steady(days, seed=0, **columns):
     """Some 20 jobs a day, from minutes to days, of 1 to 16 cores."""
     random = np.random.default_rng(seed)
     size = days * 20
-    return workload(
+    return hourly_workload(
         np.sort(random.random(size) * days * 24.0),
         np.exp(random.normal(1.0, 1.5, size)).clip(0.05, 200.0),
         2 ** random.integers(0, 5, size),
@@ -131,7 +117,7 @@ def test_more_options_never_cost_more(seed):
 
 def test_a_steady_demand_is_reserved_for_three_years():
     """One core all the time costs 40 % of on demand, as a half-used one on demand does not."""
-    year = workload([0.0, 0.0], [8760.0, 4380.0 * 0.7], [1, 1])
+    year = hourly_workload([0.0, 0.0], [8760.0, 4380.0 * 0.7], [1, 1])
     jobs = bought_jobs(year)
     plan = plan_offline(jobs, jobs.cores, PurchaseTerms())
     used = 4380.0 * 0.7 * 3
@@ -142,7 +128,7 @@ def test_a_steady_demand_is_reserved_for_three_years():
 
 def test_a_reservation_begins_when_it_pays():
     """Four years of which the first is quiet: the three-year term begins with the second."""
-    log = workload([0.0, 8760.0], [1.0, 3 * 8760.0], [1, 1])
+    log = hourly_workload([0.0, 8760.0], [1.0, 3 * 8760.0], [1, 1])
     jobs = bought_jobs(log)
     plan = plan_offline(jobs, jobs.cores, PurchaseTerms(), OfflineSettings(extension="refuse"))
     (term,) = plan.reservations
@@ -197,7 +183,7 @@ def test_the_practical_policy_pays_more_than_hindsight_and_less_than_on_demand()
 def test_jobs_that_outlive_their_block_start_again_on_demand():
     """Predicted 1 h, ran 3 h: an hour's block and three hours on demand."""
     terms = PublishedTerms(reserved=(), spot_blocks=TERMS.spot_blocks)
-    log = workload([0.0, 0.0], [3.0, 0.5], [1, 1])
+    log = hourly_workload([0.0, 0.0], [3.0, 0.5], [1, 1])
     reserved = train(bought_jobs(log), THESIS, terms)
     outcome = serve(reserved, THESIS, terms, bought_jobs(log), np.array([1.0, 1.0]), 0.0)
     assert outcome.cost == pytest.approx(0.0481 * (0.55 + 3.0 + 0.55 * 0.5))
@@ -218,7 +204,7 @@ def test_a_belief_of_two_runtimes_decides_by_what_both_cost():
 def test_transient_jobs_are_paid_in_expectation():
     """The cost is that of eq. 5.1 for the real runtime, chosen by the predicted one."""
     terms = PublishedTerms(reserved=(), transient=TransientTerms(0.3))
-    log = workload([0.0], [6.0], [1])
+    log = hourly_workload([0.0], [6.0], [1])
     reserved = train(bought_jobs(log), THESIS, terms)
     outcome = serve(reserved, THESIS, terms, bought_jobs(log), np.array([5.0]), 0.0)
     assert outcome.cost == pytest.approx(0.0481 * 6 * 0.4866382773)
@@ -228,7 +214,7 @@ def test_transient_jobs_are_paid_in_expectation():
 
 def test_customised_machines_save_the_waste_of_standard_ones():
     """Five cores need a machine of eight; a customised one costs 5 % more than five."""
-    log = workload([0.0], [1.0], [5])
+    log = hourly_workload([0.0], [1.0], [5])
     jobs, sizes, price = bought_jobs(log), sizes_of(THESIS), resource_prices(THESIS)
     pieces = pieces_of(jobs, sizes)
     assert rent_per_hour(pieces, sizes, price, None) == pytest.approx([8 * 0.0481])
@@ -237,7 +223,7 @@ def test_customised_machines_save_the_waste_of_standard_ones():
 
 def test_wide_jobs_come_apart_at_their_tasks():
     """150 tasks of one core: two machines of 64 and one of 32."""
-    pieces = pieces_of(bought_jobs(workload([0.0], [1.0], [150])), sizes_of(THESIS))
+    pieces = pieces_of(bought_jobs(hourly_workload([0.0], [1.0], [150])), sizes_of(THESIS))
     assert (pieces.full[0], pieces.of_full()[0, 0], pieces.of_rest()[0, 0]) == (2, 64, 22)
 
 
@@ -301,7 +287,7 @@ def test_ridge_learns_what_users_run():
     """Two users, of one hour and of eight: predictions are near, and never above the limit."""
     hours = np.tile([1.0, 8.0], 200)
     limits = np.where(np.arange(400) < 390, 20.0, 0.5) * HOUR
-    log = workload(
+    log = hourly_workload(
         np.arange(400.0), hours, [1] * 400, user=["a", "b"] * 200, requested_seconds=limits
     )
     jobs = bought_jobs(log)
@@ -340,7 +326,7 @@ def test_a_gap_of_two_years_is_refused():
 
 def test_a_constant_future_reserves_all_of_it():
     """Ten cores all the time, no growth: ten cores for three years at 40 %."""
-    jobs = bought_jobs(workload([0.0], [2000.0], [10]))
+    jobs = bought_jobs(hourly_workload([0.0], [2000.0], [10]))
     plan = reserve_at_risk(
         jobs, jobs.cores, PurchaseTerms(), forecast=ForecastSettings(growth_spread=0.0)
     )
@@ -360,7 +346,7 @@ def test_a_log_shorter_than_a_term_is_refused_unless_it_repeats():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: mix(workload([0.0], [0.0], [1]), THESIS), "no jobs to buy for"),
+        (lambda: mix(hourly_workload([0.0], [0.0], [1]), THESIS), "no jobs to buy for"),
         (lambda: practise(LOG, THESIS, MixRequest(), 1e6), "one side of the end"),
         (lambda: MixRequest(demand_errors=(-1.1,)), "'demand_errors': out of range"),
         (lambda: OfflineSettings(slot_hours=0.0), "'slot_hours': out of range"),

@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-import subprocess
 
 import numpy as np
 import polars as pl
@@ -12,7 +11,6 @@ import pytest
 from checks.analyses import awkward_workloads
 from foresail.analysis.characteristics import Analysed, analyse
 from foresail.analysis.finding import Finding, Plot, Unavailable
-from foresail.reports import figure as images
 from foresail.reports.analysis.page import (
     analysis_figures,
     analysis_page,
@@ -21,6 +19,7 @@ from foresail.reports.analysis.page import (
 )
 from foresail.reports.curve_figure import scale_of
 from foresail.reports.plots import log_styles, most_rows
+from reading_pages import in_browser
 
 KINDS = ("line", "steps", "points", "bars", "band", "box", "heat")
 
@@ -240,25 +239,7 @@ def test_logs_keep_their_colours():
 
 def test_browser_draws_every_figure(written, logs):
     """Headless Chromium draws all figures without an error."""
-    browser = images.browser()
-    if browser is None:
-        pytest.skip("no Chromium or Chrome on PATH")
-    run = subprocess.run(
-        [
-            browser,
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--enable-logging=stderr",
-            "--virtual-time-budget=20000",
-            "--dump-dom",
-            (written / "report.html").as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    assert [line for line in run.stderr.splitlines() if ":CONSOLE" in line] == []
-    assert 'data-drawn="all"' in run.stdout
-    assert run.stdout.count('class="plot-container') == len(analysis_figures(logs))
+    drawn, console = in_browser(written / "report.html")
+    assert console == []
+    assert 'data-drawn="all"' in drawn
+    assert drawn.count('class="plot-container') == len(analysis_figures(logs))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import subprocess
 
 import numpy as np
 import polars as pl
@@ -23,7 +22,7 @@ from foresail.reports.comparison.view import as_csv, terminal_tables
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.style import policy_styles
 from made_schedules import list_schedule, made_schedule, random_workload, waits_schedule
-from reading_pages import page_faults
+from reading_pages import in_browser, page_faults
 
 COLUMNS = {"submit_seconds": [0.0], "start_seconds": [0.0], "end_seconds": [100.0]}
 
@@ -255,31 +254,12 @@ def test_one_look_per_policy():
 
 def test_a_browser_draws_it_all(written):
     """Headless Chromium draws every figure without an error, and offers no upload."""
-    browser = images.browser()
-    if browser is None:
-        pytest.skip("no Chromium or Chrome on PATH")
     folder, report = written
-    run = subprocess.run(
-        [
-            browser,
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--enable-logging=stderr",
-            "--virtual-time-budget=20000",
-            "--dump-dom",
-            (folder / "report.html").as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    console = [line for line in run.stderr.splitlines() if ":CONSOLE" in line]
+    page, console = in_browser(folder / "report.html")
     assert console == []
-    drawn = run.stdout.rsplit("<body", 1)[-1] if "<body" in run.stdout else ""
-    assert 'data-drawn="all"' in run.stdout
-    assert run.stdout.count('class="plot-container') == len(report.figures)
+    drawn = page.rsplit("<body", 1)[-1] if "<body" in page else ""
+    assert 'data-drawn="all"' in page
+    assert page.count('class="plot-container') == len(report.figures)
     assert 'class="loading"' not in drawn
     assert "could not be drawn (" not in drawn.split("<script")[0]
     assert "Share chart" not in drawn.split("<script")[0]
@@ -287,14 +267,10 @@ def test_a_browser_draws_it_all(written):
 
 def test_zooming_loads_finer_cells(written, schedules, tmp_path):
     """After a zoom the cells are finer and hold what lay there; the whole range brings all back."""
-    browser = images.browser()
-    if browser is None:
-        pytest.skip("no Chromium or Chrome on PATH")
     folder, report = written
     span_days = report.view.window.seconds / 86400
     low, high = 0.4 * span_days, 0.44 * span_days
-    found = _in_browser(
-        browser,
+    found = _asked_in_browser(
         folder / "report.html",
         tmp_path,
         f"""
@@ -335,14 +311,10 @@ def test_zooming_loads_finer_cells(written, schedules, tmp_path):
 
 def test_zooming_into_many_jobs(schedules, tmp_path, monkeypatch):
     """Where the jobs are too many to send along, cells of a finer level are shown."""
-    browser = images.browser()
-    if browser is None:
-        pytest.skip("no Chromium or Chrome on PATH")
     monkeypatch.setattr(zooming, "MOST_RECTANGLES", 100)
     report = write_report(schedules[:1], tmp_path)
     span_days = report.view.window.seconds / 86400
-    (zoomed,) = _in_browser(
-        browser,
+    (zoomed,) = _asked_in_browser(
         tmp_path / "report.html",
         tmp_path,
         f"""
@@ -359,7 +331,7 @@ def test_zooming_into_many_jobs(schedules, tmp_path, monkeypatch):
     assert np.abs(shown - fine[:, : shown.shape[1]]).max() <= 0.005 + 1e-9
 
 
-def _in_browser(browser, page, folder, script):
+def _asked_in_browser(page, folder, script):
     """What a script returns that runs in the page once all is drawn."""
     probe = f"""<script>
     const look = setInterval(async () => {{
@@ -374,22 +346,8 @@ def _in_browser(browser, page, folder, script):
     </script></body>"""
     probing = folder / "probing.html"
     probing.write_text(page.read_text("utf-8").replace("</body>", probe), "utf-8")
-    run = subprocess.run(
-        [
-            browser,
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--virtual-time-budget=30000",
-            "--dump-dom",
-            probing.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    return json.loads(re.search(r'<pre id="probe">(.*?)</pre>', run.stdout, re.DOTALL)[1])
+    drawn, _ = in_browser(probing)
+    return json.loads(re.search(r'<pre id="probe">(.*?)</pre>', drawn, re.DOTALL)[1])
 
 
 def test_images(written, tmp_path):

@@ -227,25 +227,9 @@ def observe(inputs: PredictorInputs) -> None:
     for number in range(int(model[history_table.FEATURES])):
         begin = _row_to_learn(inputs, number, key)
         if begin >= 0:
-            experience.take(
-                model, model[begin : begin + int(model[history_table.ROW_COLUMNS])], now, runtime
-            )
-    model[LEARNED] += 1.0
-
-
-@bare_step(PREDICTOR_STEP)
-def observe_and_forget(inputs: PredictorInputs) -> None:
-    """Observe like ``observe``, for a model with a level of alarms."""
-    model, runtime = inputs.model, inputs.runtime
-    if not math.isfinite(runtime) or runtime < 0.0:
-        return
-    now = _clock(model, inputs.now)
-    key = room(history_table.KEY_COLUMNS)
-    for number in range(int(model[history_table.FEATURES])):
-        begin = _row_to_learn(inputs, number, key)
-        if begin >= 0:
             row = model[begin : begin + int(model[history_table.ROW_COLUMNS])]
-            experience.watch(model, row, runtime)
+            if model[experience.ALARM_LEVEL] < math.inf:
+                experience.watch(model, row, runtime)
             experience.take(model, row, now, runtime)
     model[LEARNED] += 1.0
 
