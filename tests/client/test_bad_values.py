@@ -118,6 +118,8 @@ def test_any_value_of_a_field_is_taken_or_refused_in_our_words(field, value):
         (["--mem", "0"], "field '--mem': not usable (found '0'); expected megabytes"),
         (["--mem", "0"], "0, all of a node, is not supported"),
         (["-d", "1?2"], "field '-d': not usable (found '1?2'); expected ? is not supported"),
+        (["--key", "a\nb"], r"field '--key': not usable (found 'a\nb'); expected at most 200"),
+        (["--key", "x" * 201], "expected at most 200 letters, digits and signs of ASCII"),
         (["--env", "1A=2"], "field '--env': not usable (found '1A=2'); expected NAME=value"),
     ],
 )

@@ -335,11 +335,14 @@ def test_what_is_held_or_too_wide_never_starts():
         Submitted(0.0, Job.gang("wide", 0.0, 9, 10.0, "ann")),
         Submitted(0.0, Job.gang("held", 0.0, 1, 10.0, "ann")),
         Held(0.0, "held"),
+        Submitted(0.0, replace(Job.gang("third", 0.0, 1, 10.0, "ann"), after=("second",))),
+        Submitted(0.0, replace(Job.gang("second", 0.0, 1, 10.0, "ann"), after=("held",))),
     ]
     found = forecast_waiting(outlook_of(standing("easy", events)), scenarios=5)
     never = Range(math.inf, math.inf, math.inf)
-    assert [each.start for each in found.values()] == [never, never]
-    assert [each.never for each in found.values()] == [1.0, 1.0]
+    others = [found[each] for each in ("wide", "held", "second", "third")]
+    assert [each.start for each in others] == [never] * 4
+    assert [each.never for each in others] == [1.0] * 4
 
 
 def test_a_deadline_is_missed_as_often_as_its_job_ends_later():

@@ -159,16 +159,16 @@ def test_a_job_waits_for_those_it_comes_after_and_is_cancelled_with_them(tmp_pat
 
 
 def test_a_directory_that_has_gone_is_one_jobs_failure(tmp_path):
-    """What is wrong is in that job's log, and the others go on."""
-    lost = replace(command("lost", "true"), directory=str(tmp_path / "gone"))
+    """What is wrong is in that job's log, and the others go on; its reason can be printed."""
+    lost = replace(command("lost", "true"), directory=f"{tmp_path}/go\x1b\nne")
     shown = RecordingObserver()
     run = new_run(tmp_path / "run", [lost, command("fine", "true")])
     result = supervise(run, shown)
     ends = {each.job_id: each.ended_because.value for each in shown.ends}
     assert ends == {"lost": "failed", "fine": "completed"}
-    assert f"{tmp_path / 'gone'}: No such file" in output(run, "lost")
+    assert f"{tmp_path}/go\x1b\nne: No such file" in output(run, "lost")
     (lost_end,) = (each for each in shown.ends if each.job_id == "lost")
-    assert lost_end.reason == f"cannot be run: {tmp_path / 'gone'}: No such file or directory"
+    assert lost_end.reason == f"cannot be run: {tmp_path / 'go??ne'}: No such file or directory"
     assert result.exit_status == 1
 
 

@@ -58,6 +58,25 @@ def test_a_command_is_submitted_waited_for_and_read(typed):
     assert job not in typed("jobs")
 
 
+def test_what_is_no_text_is_refused(typed):
+    """Whatever command it is typed behind: bytes that are no UTF-8."""
+    said = "is no text (UTF-8)"
+    assert said in typed("submit", "--wrap", "echo \udcff", status=2)
+    assert said in typed("jobs", "--name", "\udcff", status=2)
+    assert said in typed("cancel", "--user", "\udcff", status=2)
+
+
+def test_what_others_have_written_reaches_no_terminal_but_as_text(typed, tmp_path):
+    """Neither a line more nor a sign that a terminal obeys."""
+    line = "true \x1b[2J\nstate  completed"
+    (tmp_path / "a\rb").mkdir()
+    job = typed("submit", "--hold", "--wrap", line, "-D", tmp_path / "a\rb").strip()
+    shown = typed("show", job)
+    assert "true ?[2J?state  completed\n" in shown
+    assert "/a?b\n" in shown
+    typed("cancel", job)
+
+
 def test_what_a_job_may_hold_of_memory_is_shown(typed):
     job = typed("submit", "--memory", "50M", "--hold", "--", "true").strip()
     assert "1 cpu, at most 50 MiB of memory, no time limit" in typed("show", job)

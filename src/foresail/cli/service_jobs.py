@@ -205,7 +205,8 @@ def show(jobs: service.JobIds, as_json: bool = False) -> None:
             width = max(len(name) for name, _ in lines)
             typer.echo("\n" * (number > 0), nl=False)
             for name, value in lines:
-                typer.echo(f"{name:<{width}}  {value}")
+                plain = "".join(each if each.isprintable() else "?" for each in value)
+                typer.echo(f"{name:<{width}}  {plain}")
 
 
 def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
@@ -223,8 +224,8 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
     for name in ("submit", "start", "end"):
         at = job.get(f"{name}_seconds")
         if at is not None:
-            way = "ago" if at <= now else "on"
-            yield name, f"{service.clock_time(at)}  ({duration(abs(now - at))} {way})"
+            far = f"{duration(abs(now - at))} {'ago' if at <= now else 'on'}"
+            yield name, f"{service.clock_time(at)}  ({far})"
     if job.get("belief"):
         yield "should run for", service.runs_for(job["belief"])
     for name in ("places", "command", "directory"):
@@ -233,10 +234,7 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
     files = [job[name] for name in ("output", "errors") if job.get(name)]
     yield "logs", " and ".join(files) or f"foresail logs {job['job_id']}"
     if job.get("log_is_cut"):
-        yield (
-            "log cut",
-            "it wrote more than is kept: what stood between its beginning and its end is lost",
-        )
+        yield "log cut", "it wrote more than is kept: what stood in the middle is lost"
     code = job.get("exit_code")
     if code is not None:
         yield "exit code", str(code)
@@ -272,14 +270,11 @@ def cancel(
         raise InputError("which jobs?", expected="JOB..., --user, --me, --name or --state")
     with service.connected() as client:
         if is_chosen:
+            asked = service.states_of([state]) if state else LIVING_STATES
             wanted: dict[str, Any] = {
                 "users": [client.whoami()["user"]] if me else [user] if user else [],
                 "names": [name] if name else [],
-                "states": [
-                    each
-                    for each in (service.states_of([state]) if state else LIVING_STATES)
-                    if each in LIVING_STATES
-                ],
+                "states": [each for each in asked if each in LIVING_STATES],
             }
             found = client.jobs(**wanted, job_ids=ids or None) if wanted["states"] else ()
             ids = [job["job_id"] for job in found]

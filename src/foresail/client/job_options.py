@@ -185,6 +185,12 @@ def _assignment(value: str) -> tuple[str, str]:
     return name, content
 
 
+def _key(value: str) -> str:
+    if not re.fullmatch(r"[!-~]{1,200}", value):
+        raise ValueError("at most 200 letters, digits and signs of ASCII")
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class JobOption:
     """An option: what it is called, what it sets, and what makes of its value what is meant."""
@@ -259,7 +265,7 @@ OPTIONS: Final = (
     JobOption("-Q --quiet", "quiet", "Print no id."),
     JobOption("--test-only", "test_only", "Submit nothing: when would it start?"),
     JobOption(
-        "--key", "key", "Repeated with this, it submits nothing again.", "NAME", is_typed=True
+        "--key", "key", "Repeated with this, it submits nothing again.", "NAME", _key, is_typed=True
     ),
 )
 """All options, in the order of the help."""

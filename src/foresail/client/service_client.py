@@ -16,7 +16,7 @@ from urllib.parse import quote
 import httpx
 
 from foresail.client.connection import Connection, is_socket
-from foresail.model.errors import ForesailError
+from foresail.model.errors import ForesailError, InputError
 from foresail.model.whole_files import short_name
 
 Answer: TypeAlias = dict[str, Any]
@@ -113,8 +113,7 @@ class ServiceClient:
         """
         headers = {"Idempotency-Key": client_key or uuid.uuid4().hex}
         answer = self._ask("POST", "/v1/jobs", json={"jobs": list(jobs)}, headers=headers)
-        submitted: list[Answer] = answer["jobs"]
-        return submitted
+        return list(answer["jobs"])
 
     def jobs(
         self,
@@ -220,8 +219,7 @@ class ServiceClient:
 
     def nodes(self) -> list[Answer]:
         """Every node, and what is free there."""
-        nodes: list[Answer] = self._ask("GET", "/v1/nodes")["nodes"]
-        return nodes
+        return list(self._ask("GET", "/v1/nodes")["nodes"])
 
     def drain(self, node: str, until: float | None = None) -> Answer:
         """Let nothing new start on a node, which should be used again then (Unix seconds)."""
@@ -245,8 +243,7 @@ class ServiceClient:
 
     def tokens(self) -> list[Answer]:
         """All tokens there ever were, without their secrets."""
-        tokens: list[Answer] = self._ask("GET", "/v1/tokens")["tokens"]
-        return tokens
+        return list(self._ask("GET", "/v1/tokens")["tokens"])
 
     def revoke_token(self, token_id: str) -> Answer:
         """Let a token open nothing from now on."""
@@ -288,8 +285,7 @@ class ServiceClient:
         return [job for each in wanted for job in self.jobs(job_ids=[each], order="oldest")]
 
     def _ask(self, method: str, path: str, **given: Any) -> Answer:
-        answer: Answer = self._request(method, path, **given).json()
-        return answer
+        return dict(self._request(method, path, **given).json())
 
     def _request(self, method: str, path: str, **given: Any) -> httpx.Response:
         answer = self._patiently(lambda: self._http.request(method, path, **given))
@@ -310,17 +306,20 @@ class ServiceClient:
         while True:
             try:
                 answer = attempt()
+                if (
+                    answer.status_code != httpx.codes.SERVICE_UNAVAILABLE
+                    or time.monotonic() >= until
+                ):
+                    return answer
+            except UnicodeEncodeError as error:
+                value = error.object[: error.end][-20:]
+                raise InputError("is no text (UTF-8)", value=value) from error
             except httpx.TransportError as error:
                 if time.monotonic() >= until:
                     raise NoAnswer(
                         f"no answer from the service at {self._address}: {error}; "
                         "is `foresail serve` running there?"
                     ) from error
-            else:
-                if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
-                    return answer
-                if time.monotonic() >= until:
-                    return answer
             time.sleep(_RETRY_EVERY_SECONDS)
 
 

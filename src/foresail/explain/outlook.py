@@ -165,7 +165,7 @@ class Outlook:
     taken
         How much of the room each job takes that runs: nothing on nodes that are drained or down.
     held
-        Ids of those, which start never as things stand.
+        Ids of those, and of what waits for them, which start never as things stand.
     has_order
         Whether the scheduler has an order of its queue; else its plan stands in, then arrival.
     recent
@@ -385,7 +385,8 @@ class _Moment:
 
     def outlook(self) -> Outlook:
         """Return the outlook."""
-        home, jobs = _PartitionOf(self.cluster), columns_of(self._waiting(), self.before)
+        held = self._never_starting()
+        home, jobs = _PartitionOf(self.cluster), columns_of(self._waiting(held), self.before)
         begin, recent = self._recent(home, jobs)
         latency, losses = _latency_and_losses(self.latest)
         return Outlook(
@@ -396,7 +397,7 @@ class _Moment:
             running=self.running,
             taken=self.taken,
             waiting=self._queued(home, jobs),
-            held=self.held,
+            held=held,
             recent=recent,
             has_order=self.backfills is not None,
             rule=self._whole_rule(),
@@ -406,16 +407,20 @@ class _Moment:
             is_external=self.is_external,
         )
 
-    def _waiting(self) -> list[PendingJob]:
-        """Return the jobs that wait and are not held, by arrival; asked ones in their places."""
-        waiting, held = sorted(self.pending, key=attrgetter("arrival")), self.held
-        if not held and not self.asked:
-            return waiting
-        instead = dict(self.asked)
-        for at, each in enumerate(waiting):
-            other = instead.pop(each.job.job_id, None)
-            if other is not None:
-                waiting[at] = replaced(other, arrival=each.arrival)
+    def _never_starting(self) -> frozenset[str]:
+        """Return the jobs that are held, and those that wait for them or for such."""
+        held, before = self.held, frozenset[str]()
+        while held != before:
+            before, waiting = held, chain(self.pending, self.asked.values())
+            held |= {each.job.job_id for each in waiting if not held.isdisjoint(each.job.after)}
+        return held
+
+    def _waiting(self, held: frozenset[str]) -> list[PendingJob]:
+        """Return the jobs that wait and may start, by arrival; asked ones in their places."""
+        waiting, instead = sorted(self.pending, key=attrgetter("arrival")), dict(self.asked)
+        for at, each in enumerate(waiting if instead else ()):
+            if each.job.job_id in instead:
+                waiting[at] = replaced(instead.pop(each.job.job_id), arrival=each.arrival)
         return [each for each in (*waiting, *instead.values()) if each.job.job_id not in held]
 
     def _queued(self, home: _PartitionOf, jobs: JobColumns) -> WaitingJobs:

@@ -279,9 +279,7 @@ class Gate:
                 "the body does not arrive",
                 expected=f"all of it within {_SLOWEST_BODY_SECONDS:g} s",
             ) from error
-        first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-        if message["type"] != "http.request":
-            first = [message]
+        first: list[Message] = [{**message, "body": body}]
 
         async def read() -> Message:
             return first.pop() if first else await receive()
@@ -291,8 +289,7 @@ class Gate:
     def _too_large(self) -> problems.CallRefused:
         return problems.CallRefused(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            "the body is too large",
-            expected=f"at most {self._body_bytes:,} bytes",
+            f"the body is larger than {self._body_bytes:,} bytes, variables (--export) included",
         )
 
 

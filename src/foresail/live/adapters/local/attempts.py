@@ -214,7 +214,8 @@ class Attempt:
         is_over = why == "memory" or (because is EndedBecause.PREEMPTED and self.is_over_memory())
         if is_over:
             because = EndedBecause.LIMIT
-        runtime_seconds, problem = said["runtime_seconds"], said["problem"]
+        runtime_seconds, named = said["runtime_seconds"], said["problem"]  # a path of the user's
+        problem = named and "".join(each if each.isprintable() else "?" for each in named)
         start, cpu_seconds = _start(said), said["cpu_seconds"]
         return AttemptStatus(code, start, runtime_seconds, because, problem, cpu_seconds, is_over)
 
