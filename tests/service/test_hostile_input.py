@@ -207,6 +207,4 @@ def test_variables_that_are_too_large_are_refused_with_what_helps(service):
     jobs = [{"command": "true", "environment": {"V": "x" * 100_001}}]
     with service.client() as client:
         answer = client.post("/v1/jobs", json={"jobs": jobs})
-        key = client.post("/v1/jobs", json={"jobs": []}, headers={"Idempotency-Key": "x" * 201})
     assert "100,000 characters (--export says which are sent)" in answer.json()["detail"]
-    assert key.json()["field"] == "idempotency-key"

@@ -32,7 +32,7 @@ _FORMS: Final = {
     "environment": "at most 1,000 texts of 100,000 characters (--export says which are sent)",
 }
 """Forms of fields whose type says little."""
-_TAG: Final = re.compile(r"[^A-Za-z0-9_-]")
+_TAG: Final = re.compile(r"[^A-Za-z0-9_]")
 """In what stands for one of several kinds of a value, and is no field."""
 
 
