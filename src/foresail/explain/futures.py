@@ -59,6 +59,7 @@ def starts_in_futures(
         Jobs to come are drawn by it, if the outlook has any to draw from.
     """
     outlook, running_ends = _with_returns(outlook, running_ends)
+    running_ends = np.ascontiguousarray(running_ends)  # the only layout that is compiled ahead
     horizon = _horizon(outlook, lasting, running_ends)
     arrivals = draw_arrivals(outlook, len(lasting), horizon, random)
     come = math.ceil(np.isfinite(arrivals.seconds).sum() / len(lasting))
