@@ -40,6 +40,9 @@ _COUNTED: Final = 400
 """Jobs that come one by one while others wait; steps after which events are counted, and how many
 are: about as many wait all the while."""
 
+_MOST_SECONDS: Final = 10.0
+"""Processor seconds after which fewer have been enough."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -117,7 +120,7 @@ def growth_of_policies() -> Iterator[str]:
     parts += [(each, f"easy,{each.name}") for each in entries("predictor")]
     for entry, policy in parts:
         try:
-            costs = [min(_of_event(policy, waiting) for _ in "12") for waiting in _WAITING]
+            costs = [_of_event(policy, waiting) for waiting in _WAITING]
         except InputError:
             continue  # it decides on tasks, or needs what this queue does not have
         slope = np.polyfit(np.log(_WAITING), np.log(costs), 1)[0]
@@ -168,7 +171,7 @@ def _of_event(text: str, waiting: int) -> float:
             begin = time.process_time()
         elif steps > _WARM_STEPS:
             counted += sum(isinstance(each, Submitted | Ended) for each in taken)
-            if counted >= _COUNTED:
+            if counted >= _COUNTED or (counted and time.process_time() - begin > _MOST_SECONDS):
                 raise _EnoughError
         return done
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from foresail.live.adapters.slurm.commands import (
     QueueRow,
     nodes_of,
 )
+from foresail.live.adapters.slurm.deciding import DecidingAdapter
 from foresail.live.adapters.slurm.look import places, worth_of
 from foresail.live.adapters.slurm.observing import SlurmAdapter
 from foresail.model.adapter import KnownJob
@@ -51,6 +53,8 @@ class FakeSlurm:
         monkeypatch.setattr(look, "read_lives", lambda: [*self.lives.values()])
         monkeypatch.setattr(look, "read_nodes", self._nodes)
         monkeypatch.setattr(look, "read_accounting", lambda since: accounting(*self.past))
+        for each in (SlurmAdapter, DecidingAdapter):  # looks go by no speed of the machine
+            monkeypatch.setattr(each, "_share", 0.0)
 
     def _nodes(self) -> list[NodeRow]:
         if self.away:
@@ -149,6 +153,19 @@ def test_jobs_that_come_and_go_between_looks(slurm: FakeSlurm, tmp_path: Path) -
     (ended,) = made.reports(211.0)
     assert isinstance(ended, Ended)
     assert "not known" in ended.outcome.reason
+
+
+def test_slow_looks_are_seldom(
+    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After one of 0.3 s there is none for 3 s, though some wait; then there is."""
+    made, _ = adapter(tmp_path)
+    monkeypatch.setattr(SlurmAdapter, "_share", 10.0)
+    monkeypatch.setattr(look, "read_queue", lambda: time.sleep(0.3) or [*slurm.queue.values()])
+    made.reports(201.0)
+    slurm.put("7")
+    assert made.reports(203.9) == ()
+    assert told([*made.reports(301.0)]) == ["Submitted"]
 
 
 def test_a_job_that_comes_during_a_look_is_seen_in_the_next(
