@@ -14,7 +14,7 @@ from foresail.model.words import PLACE_IN_QUEUE
 
 @register("scheduler", "external")
 class External(Scheduler):
-    """Starts nothing: the cluster does, in the order of its queue, and backfills by limits.
+    """Starts nothing: the cluster does, in order, backfilling by limits; a pass: O(waiting jobs).
 
     What fits, as long as all before it did, is expected to start now.
     """
