@@ -18,7 +18,7 @@ __all__ = ["slurm"]
 
 def until(service: LiveService, **wanted: str) -> dict[str, Any]:
     """Wait until jobs are in these states; returns all jobs by Slurm's id."""
-    end = time.monotonic() + 60.0
+    end = time.monotonic() + 120.0  # a look that Slurm leaves waiting takes half a minute
     states: dict[str, str] = {}
     with service.client() as client:
         while time.monotonic() < end:
