@@ -48,7 +48,7 @@ CHECKS = JobChecks("ann", ClusterLimits(Cluster.of_processors(4)), KnownDirector
 
 
 def answer_to(content):
-    """What the service says to a call of this content; None if it takes it."""
+    """Answer of the service to a call of this content; None if it takes it."""
     try:
         asked = TypeAdapter(JobsRequest).validate_json(content)
         CHECKS.submission(asked.jobs, nobody)
@@ -97,7 +97,7 @@ ANYTHING = st.recursive(
 @example(value={"1A": "SECRET"})
 @example(value={"A": ["SECRET"]})
 def test_any_value_of_a_field_is_taken_or_refused_in_our_words(field, value):
-    """Of the interface: also by the wrong type; and what variables hold is not repeated."""
+    """The interface refuses them by type too; what variables hold is not repeated."""
     content = json.dumps({"jobs": [{"command": "true", field: value}]}, allow_nan=True)
     try:
         content.encode()

@@ -25,7 +25,7 @@ HANGS_OPENING = (
 
 @pytest.fixture
 def started(tmp_path, monkeypatch):
-    """What starts a job of a limit (seconds), and ends what a failed test leaves."""
+    """A starter of jobs with a limit (seconds); it ends what a failed test leaves."""
     monkeypatch.setattr(cluster, "_HANGS_SECONDS", 0.3)
     adapters = []
 

@@ -159,7 +159,7 @@ def test_a_job_waits_for_those_it_comes_after_and_is_cancelled_with_them(tmp_pat
 
 
 def test_a_directory_that_has_gone_is_one_jobs_failure(tmp_path):
-    """What is wrong is in that job's log, and the others go on; its reason can be printed."""
+    """The problem is in that job's log, and the others go on; its reason can be printed."""
     lost = replace(command("lost", "true"), directory=f"{tmp_path}/go\x1b\nne")
     shown = RecordingObserver()
     run = new_run(tmp_path / "run", [lost, command("fine", "true")])

@@ -163,7 +163,7 @@ def test_members_of_an_array_know_themselves_by_the_names_of_slurm(typed, tmp_pa
 
 
 def test_a_member_of_an_array_goes_by_its_own_number_too(typed, tmp_path):
-    """As SLURM_JOB_ID is a number in Slurm: no other job's, and taken wherever ids are."""
+    """A number, as SLURM_JOB_ID is in Slurm: no other job's, and taken wherever ids are."""
     line = (
         "echo $SLURM_JOB_ID $SLURM_JOBID $FORESAIL_JOB_ID; test $SLURM_ARRAY_TASK_ID = 7 || exit 3"
     )
