@@ -340,8 +340,8 @@ def _forecasts() -> None:
     """Futures of a few jobs that wait, by a replay, and by a list where one waits for another."""
     from foresail.control.loop import Controller
     from foresail.control.policy import parse_policy
-    from foresail.explain.forecast import forecast_waiting
     from foresail.explain.outlook import outlook_of
+    from foresail.explain.start_forecaster import StartForecaster
     from foresail.model.cluster import Cluster
     from foresail.model.event import Submitted
     from foresail.model.job import Job
@@ -349,10 +349,10 @@ def _forecasts() -> None:
     controller = Controller(Cluster.of_processors(2), *parse_policy("easy").build())
     jobs = [Job.gang(str(number), 0.0, 2, 60.0) for number in range(3)]
     controller.step(0.0, [Submitted(0.0, job) for job in jobs])
-    forecast_waiting(outlook_of(controller), scenarios=2)
+    StartForecaster().forecast(outlook_of(controller), scenarios=2)
     after = replace(jobs[0], job_id="after", after=("1",))
     controller.step(1.0, [Submitted(1.0, after)])
-    forecast_waiting(outlook_of(controller), scenarios=2)
+    StartForecaster().forecast(outlook_of(controller), scenarios=2)
 
 
 SMALL_USES: Final = MappingProxyType[str, Callable[[], None]](

@@ -20,7 +20,7 @@ from foresail.model.event import Submitted
 from foresail.model.job import Job
 from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest
-from foresail.simulator.driver import draw_runtimes, simulate_forward
+from foresail.simulator.driver import simulate_forward
 
 _JOBS = 1_000
 _CPUS = 128
@@ -51,11 +51,12 @@ def _measured(text: str) -> Iterator[Measurement]:
     outlook, forecaster = _with_a_day(controller), StartForecaster()
 
     def by_the_engine() -> None:
-        running = controller.running.values()
-        drawn = draw_runtimes(controller.pending, running, controller.now, 1, 0)
+        jobs, running = outlook.waiting.jobs, [*controller.running.values()]
+        drawn = forecaster.draw(jobs, running, controller.now, 1, 0)
         scheduler, _, correction = policy.build()
         fork = controller.fork(scheduler, copy.deepcopy(controller.predictor), correction)
-        runtimes = {job_id: float(values[0]) for job_id, values in drawn.items()}
+        ids = [*jobs.places, *(each.job.job_id for each in running)]
+        runtimes = dict(zip(ids, np.concatenate(drawn, axis=1)[0].tolist(), strict=True))
         deque(simulate_forward(fork, runtimes), maxlen=0)
 
     seconds, reference = best_in_turns(

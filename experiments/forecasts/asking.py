@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,10 +12,14 @@ from schedules import RECORDED, Floats, Log, PastSchedule, run_schedule
 from scoring import LEVELS
 
 from foresail.explain.forecast import WaitingForecast, WaitingForecasts, forecast_waiting
+from foresail.explain.job_columns import JobColumns
 from foresail.explain.outlook import Outlook, outlook_of
 from foresail.explain.start_calibration import AskedStart, StartCalibration
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.cluster import Resources
+from foresail.model.distribution import Distribution
+from foresail.model.job import Job
+from foresail.model.view import RunningJob
 from foresail.traces.workload import Workload
 
 OURS = "ours"
@@ -86,8 +92,28 @@ class _Forecasters:
             if learned:
                 found[name] = forecaster.forecast(outlook, scenarios=scenarios)
             else:
-                found[name] = forecast_waiting(outlook, scenarios=scenarios)
+                found[name] = forecast_waiting(outlook, _draw_believed, scenarios=scenarios)
         return found
+
+
+def _draw_believed(
+    waiting: JobColumns, running: Sequence[RunningJob], now: float, count: int, seed: int
+) -> tuple[Floats, Floats]:
+    """Draw runtimes as the policy's predictor believes, those of each job by themselves."""
+
+    def drawn(belief: Distribution, job: Job) -> Floats:
+        key = zlib.crc32(job.job_id.encode())
+        return belief.sample(np.random.default_rng([seed, key]), count)
+
+    def left(each: RunningJob) -> Floats:
+        elapsed = each.elapsed_seconds(now)
+        if each.prediction.survival(elapsed) > 0.0:
+            return drawn(each.prediction.given(elapsed), each.job)
+        return np.full(count, each.expected_end_seconds - each.start_seconds)
+
+    waits = [drawn(each.prediction, each.job) for each in waiting.pending]
+    runs = [left(each) for each in running]
+    return np.reshape(waits, (-1, count)).T, np.reshape(runs, (-1, count)).T
 
 
 def _at(outlook: Outlook, now: float, processors: float | None) -> Outlook:

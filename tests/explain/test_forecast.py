@@ -10,17 +10,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from believed_draws import draw_runtimes, forecast_running, forecast_waiting
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Uniform
 from foresail.explain import futures as module
 from foresail.explain.arrivals import draw_arrivals
-from foresail.explain.forecast import (
-    Range,
-    forecast_running,
-    forecast_waiting,
-    width_causes,
-)
+from foresail.explain.forecast import Range, width_causes
 from foresail.explain.outlook import front_of, outlook_of
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.event import Ended, EndedBecause, Held, NodeDrained, Outcome, Submitted
@@ -35,7 +31,7 @@ from foresail.model.job import (
 from foresail.record.job_life import EndedAttempt
 from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest
-from foresail.simulator.driver import draw_runtimes, simulate_forward
+from foresail.simulator.driver import simulate_forward
 from toys import Requested
 
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from believed_draws import forecast_waiting
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Uniform
 from foresail.explain import futures
 from foresail.explain import replayed_futures as module
 from foresail.explain.arrivals import DrawnArrivals
-from foresail.explain.forecast import forecast_waiting
 from foresail.explain.futures import stand_in_reason, starts_in_futures
 from foresail.explain.job_columns import columns_of
 from foresail.explain.outlook import RecentJob, outlook_of

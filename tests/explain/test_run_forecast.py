@@ -8,10 +8,10 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from believed_draws import draw_believed, forecast_waiting
 from foresail.checks.rules import tiny_workload
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Uniform
-from foresail.explain.forecast import draw_believed, forecast_waiting
 from foresail.explain.outlook import outlook_of
 from foresail.explain.run_forecast import controller_at, forecast_in_run, scenario_at
 from foresail.model.errors import InputError

@@ -69,6 +69,11 @@ def test_a_waiting_a_running_and_a_held_job_are_forecast(queue):
     assert shown["forecast"]["start"]["p50"] > time.time()
     believed = shown["belief"]  # learned, though the policy plans with one number
     assert 0.0 < believed["p10"] < believed["p90"] <= 600.0
+    shown = client.get(f"/v1/jobs/{runs}").json()
+    again, lasts = client.get(f"/v1/jobs/{runs}/forecast").json()["end"], shown["belief"]
+    ends = [shown["start_seconds"] + lasts[level] for level in ("p10", "p90")]
+    assert ends[0] < ends[1]  # as of waiting ones
+    assert ends == pytest.approx([again["p10"], again["p90"]], abs=60.0)
 
 
 def test_what_runs_is_listed_first_then_what_starts_next(queue, service):

@@ -14,15 +14,16 @@ import pytest
 from foresail.cli._service import start_cell
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.distributions.basic import Point
+from foresail.distributions.basic import Point, Uniform
 from foresail.explain.forecast import Range, WaitingForecast, WaitingForecasts
 from foresail.explain.job_columns import columns_of
 from foresail.explain.outlook import WaitingJobs, outlook_of
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.cluster import Cluster
+from foresail.model.decision import Placement
 from foresail.model.event import NodeDrained, Submitted
 from foresail.model.job import Job, StartConditions
-from foresail.model.view import PendingJob
+from foresail.model.view import PendingJob, RunningJob
 from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest
 from foresail.service import slow_answers as module
@@ -235,11 +236,9 @@ def test_ends_of_all_that_runs_are_drawn_once(monkeypatch):
 def test_ends_that_take_long_to_draw_are_those_of_before(monkeypatch):
     """And a new job's the one that the policy believes in; one drawing goes on, and is taken."""
     monkeypatch.setattr(module, "_READER_SECONDS", 0.05)
-    may_draw, late, drawn = Event(), Range(4.0, 5.0, 6.0), []
+    may_draw, drawn = Event(), []
 
-    def draw(running, now, learned=None):
-        if learned is None:
-            return {each.job.job_id: late for each in running}
+    def draw(running, now, learned):
         drawn.append(now)
         assert may_draw.wait(10.0)
         return {each.job.job_id: SOON for each in running}
@@ -250,13 +249,23 @@ def test_ends_that_take_long_to_draw_are_those_of_before(monkeypatch):
         may_draw.set()
         await made.ends(running("a"), 10.0)
         may_draw.clear()
-        now = running("a", "b")
+        place = Placement.whole("all", 1)
+        limited = RunningJob(Job.gang("b", 0.0, 1, 26.0), 10.0, 1, place, Uniform(20.0, 40.0), 36.0)
+        outlived = RunningJob(Job.gang("c", 0.0, 1), 10.0, 2, place, Point(1.0), 11.0)
+        now = (*running("a"), limited, outlived)
         waiting = [await made.ends(now, 20.0 + at) for at in range(3)]
         may_draw.set()
         await made.ends(now, 20.0)
         return waiting, await made.ends(now, 20.0)
 
-    assert asyncio.run(ask()) == ([{"a": SOON, "b": late}] * 3, {"a": SOON, "b": SOON})
+    before, after = asyncio.run(ask())
+    ends = [
+        {job_id: each.end for job_id, each in found.items() if job_id != "a"} for found in before
+    ]
+    moments = (20.0, 21.0, 22.0)
+    assert ends == [{"b": Range(32.0, 36.0, 36.0), "c": Range(now, now, now)} for now in moments]
+    assert [each["a"] for each in before] == [SOON] * 3
+    assert after == dict.fromkeys("abc", SOON)
     assert drawn == [10.0, 20.0]
 
 

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from believed_draws import draw_runtimes
 from foresail.checks.rules import tiny_workload
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
@@ -20,7 +21,7 @@ from foresail.model.protocols import Predictor
 from foresail.record.records import EventTaken, Manifest
 from foresail.record.run_fold import RunFold
 from foresail.simulator.conditions import IDEAL, ClusterConditions, random_outages
-from foresail.simulator.driver import draw_runtimes, simulate_forward
+from foresail.simulator.driver import simulate_forward
 from foresail.simulator.engine import simulate_events
 from foresail.traces.nodes import cluster_of
 from made_workloads import busy_workload, random_workload, workload

@@ -17,11 +17,10 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from foresail.explain.futures import starts_in_futures
-from foresail.explain.job_columns import NO_JOBS, JobColumns, columns_of, limit_of
+from foresail.explain.job_columns import NO_JOBS, JobColumns, limit_of
 from foresail.explain.outlook import Outlook
 from foresail.model.distribution import Floats
-from foresail.model.view import PendingJob, RunningJob
-from foresail.simulator.driver import draw_runtimes
+from foresail.model.view import RunningJob
 
 SCENARIOS: Final = 300
 """Futures that are drawn unless more are asked for."""
@@ -139,35 +138,8 @@ Draw: TypeAlias = Callable[
 (futures, waiting) and (futures, running)."""
 
 
-def draw_believed(
-    waiting: JobColumns, running: Sequence[RunningJob], now: float, count: int, seed: int
-) -> tuple[Floats, Floats]:
-    """Draw runtimes as the policy's predictor believes, those of each job by themselves."""
-    of_waiting = np.empty((count, len(waiting)))
-    for at, pending in enumerate(waiting.pending):  # of one after the other: there may be many
-        drawn = draw_runtimes((pending,), (), now, count, seed)
-        of_waiting[:, at] = drawn[pending.job.job_id]
-    drawn = draw_runtimes((), running, now, count, seed)
-    of_running = [drawn[each.job.job_id] for each in running]
-    return of_waiting, np.array(of_running).reshape(-1, count).T
-
-
-def drawn_by_id(
-    draw: Draw,
-    waiting: Sequence[PendingJob],
-    running: Sequence[RunningJob],
-    now: float,
-    count: int,
-    seed: int,
-) -> dict[str, Floats]:
-    """Draw runtimes of jobs that wait and that run, by id."""
-    drawn = np.concatenate(draw(columns_of(waiting), running, now, count, seed), axis=1)
-    ids = [*(each.job.job_id for each in waiting), *(each.job.job_id for each in running)]
-    return dict(zip(ids, drawn.T, strict=True))
-
-
 def forecast_waiting(
-    outlook: Outlook, *, scenarios: int = SCENARIOS, seed: int = 0, draw: Draw = draw_believed
+    outlook: Outlook, draw: Draw, *, scenarios: int = SCENARIOS, seed: int = 0
 ) -> WaitingForecasts:
     """Forecast start and end of every waiting job, those that are held last: they never do.
 
@@ -179,12 +151,12 @@ def forecast_waiting(
     ----------
     outlook
         How things stand.
+    draw
+        Draws the runtimes.
     scenarios
         Futures to draw.
     seed
         Equal seeds draw equal runtimes for equal jobs, so that outlooks can be compared.
-    draw
-        Draws the runtimes.
     """
     jobs, held = outlook.waiting.jobs, len(outlook.held)
     columns = [np.full((len(LEVELS), held), math.inf)] * 3 + [
@@ -205,7 +177,7 @@ def forecast_waiting(
 
 
 def forecast_running(
-    running: Sequence[RunningJob], now: float, draw: Draw = draw_believed
+    running: Sequence[RunningJob], now: float, draw: Draw
 ) -> dict[str, RunningForecast]:
     """Forecast by id when running jobs end, and if that is later than it should; in one draw."""
     if not running:

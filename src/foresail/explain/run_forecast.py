@@ -18,7 +18,8 @@ import numpy as np
 
 from foresail.control.loop import Controller
 from foresail.control.policy import Policy, parse_policy
-from foresail.explain.forecast import Draw, WaitingForecast, drawn_by_id, ranges_of
+from foresail.explain.forecast import Draw, WaitingForecast, ranges_of
+from foresail.explain.job_columns import columns_of
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.errors import InputError
 from foresail.model.event import REQUEUED, NodeRemoved, Outcome
@@ -127,8 +128,10 @@ def forecast_in_run(
     pending = controller.state.pending_job(job_id)
     if pending is None:
         raise InputError("does not wait then", field="job", value=job_id, expected="one that does")
-    waiting, running = tuple(controller.pending), tuple(controller.running.values())
-    drawn = drawn_by_id(draw, waiting, running, now, scenarios, seed)
+    waiting, running = columns_of([*controller.pending]), [*controller.running.values()]
+    runtimes = np.concatenate(draw(waiting, running, now, scenarios, seed), axis=1)
+    ids = [*waiting.places, *(each.job.job_id for each in running)]
+    drawn = dict(zip(ids, runtimes.T, strict=True))
     policy, goes = scenario.policy_in_force, scenario.conditions.node_changes
     spans: list[tuple[float, float]] = []
     if watch is not None:

@@ -264,7 +264,7 @@ class StartForecaster:
         are believed to run like others: what limit it has does not change how long a job needs.
         """
         draw = partial(self.draw, alike=alike)
-        return forecast_waiting(outlook, scenarios=scenarios, seed=seed, draw=draw)
+        return forecast_waiting(outlook, draw, scenarios=scenarios, seed=seed)
 
     def unknown(self, outlook: Outlook, waiting: WaitingForecasts) -> frozenset[str]:
         """Return the ids of jobs of whose starts too little is known to say anything."""

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from foresail.control.loop import Controller
 from foresail.explain.compiling import CompilerApart
 from foresail.explain.forecast import (
+    LEVELS,
     SCENARIOS,
     Range,
     RunningForecast,
@@ -27,7 +28,7 @@ from foresail.explain.forecast import (
     forecast_running,
 )
 from foresail.explain.futures import stand_in_words
-from foresail.explain.job_columns import NO_JOBS, JobColumns
+from foresail.explain.job_columns import NO_JOBS, JobColumns, limit_of
 from foresail.explain.outlook import Outlook, front_of, outlook_maker
 from foresail.explain.start_calibration import MOST, AskedStart, StartCalibration
 from foresail.explain.start_forecaster import StartForecaster
@@ -553,9 +554,7 @@ class QueueForecaster:
             done.pop().result()
         found = self._ends[2]
         new = [each for each in running if each.job.job_id not in found]
-        # In a thread: the first draw on a machine compiles, and nobody else should wait for that.
-        drawn = await asyncio.to_thread(forecast_running, new, now) if new else {}
-        return {**found, **drawn}
+        return {**found, **{each.job.job_id: _as_believed(each, now) for each in new}}
 
     async def _draw_ends(self, running: Sequence[RunningJob], now: float) -> None:
         try:
@@ -619,6 +618,14 @@ class QueueForecaster:
             _LOG.info("no forecast is made now: %s", error)
         else:
             _LOG.error("no forecast could be made", exc_info=error)
+
+
+def _as_believed(running: RunningJob, now: float) -> RunningForecast:
+    """Return when a job ends that has just begun, as the policy believes."""
+    seconds = (running.slowdown * running.prediction.quantile(level) for level in LEVELS)
+    begun, limit = running.start_seconds, limit_of(running.job)
+    ends = [max(now, begun + min(each, limit)) for each in seconds]
+    return RunningForecast(Range(*ends), None, None)
 
 
 def _due_seconds(jobs: JobColumns, kept: Mapping[str, float]) -> Floats:

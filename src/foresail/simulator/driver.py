@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import heapq
 import math
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from foresail.control.loop import Controller
 from foresail.model import event as news
@@ -18,7 +14,7 @@ from foresail.model.adapter import ClusterAdapter
 from foresail.model.decision import Instruction, Preempt, TickAt, WakeAt
 from foresail.model.event import Ended, EstimateExpired, Event, Outcome, Submitted, Tick, unit_of
 from foresail.model.job import Job
-from foresail.model.view import PendingJob, Reservation, RunningJob
+from foresail.model.view import Reservation
 from foresail.record.job_life import JobState
 from foresail.simulator.conditions import IDEAL, ClusterConditions
 from foresail.simulator.simulated_cluster import FixedRuntimes, SimulatedCluster
@@ -234,35 +230,6 @@ def simulate_forward(
             driver._set_alarm(news.NodeResumed(until, node))
     driver.follow(_instructed(controller))
     return driver.run()
-
-
-def draw_runtimes(
-    pending: Iterable[PendingJob], running: Iterable[RunningJob], now: float, count: int, seed: int
-) -> dict[str, NDArray[np.float64]]:
-    """So many possible runtimes (seconds) of each job that waits or runs, as it is believed now.
-
-    Those of a running job exceed what it has run for; if its belief leaves none that does, they are
-    its current estimate. Draws depend on the seed and the job's id: they are the same whatever
-    other jobs there are.
-    """
-    drawn = {}
-    for each in pending:
-        job_id = each.job.job_id
-        drawn[job_id] = each.prediction.sample(_random_of(job_id, seed), count)
-    for runs in running:
-        job_id = runs.job.job_id
-        elapsed = runs.elapsed_seconds(now) / runs.slowdown
-        if runs.prediction.survival(elapsed) > 0.0:
-            belief = runs.prediction.given(elapsed)
-            drawn[job_id] = belief.sample(_random_of(job_id, seed), count)
-        else:
-            expected = runs.expected_end_seconds - runs.start_seconds
-            drawn[job_id] = np.full(count, expected / runs.slowdown)
-    return drawn
-
-
-def _random_of(job_id: str, seed: int) -> np.random.Generator:
-    return np.random.default_rng([seed, zlib.crc32(job_id.encode())])
 
 
 def _instructed(controller: Controller) -> Iterator[Instruction]:

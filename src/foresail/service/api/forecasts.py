@@ -15,7 +15,7 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from foresail.control.loop import Controller
-from foresail.explain.forecast import Range
+from foresail.explain.forecast import Range, RunningForecast
 from foresail.explain.reason_words import reason_words
 from foresail.explain.start_words import UNKNOWN, chance_by, range_words
 from foresail.live.command_job import CommandJob
@@ -276,9 +276,16 @@ def _remarks(forecasts: Forecasts, job_id: str, start: Range, doubt: float | Non
         yield f"may be off ({forecasts.stood_in.sentence}): {forecasts.stand_in}"
 
 
+async def end_ahead(
+    parts: callers.ServiceParts, snapshot: ClusterSnapshot, job_id: str
+) -> RunningForecast | None:
+    """Return when a job ends, by what was learned; None if it runs no more."""
+    return (await parts.forecaster.ends(snapshot.running, parts.now())).get(job_id)
+
+
 async def _of_running(parts: callers.ServiceParts, job_id: str) -> answers.ForecastAnswer | None:
     snapshot, now = await callers.current_snapshot(parts), parts.now()
-    found = (await parts.forecaster.ends(snapshot.running, now)).get(job_id)
+    found = await end_ahead(parts, snapshot, job_id)
     if found is None:
         return None
     end = answers.RangeAnswer.from_quantiles(found.end)

@@ -34,7 +34,7 @@ from foresail.service.api.callers import (
     own_job,
     own_job_soon,
 )
-from foresail.service.api.forecasts import forecast_answer, reason_answer
+from foresail.service.api.forecasts import end_ahead, forecast_answer, reason_answer
 from foresail.service.api.problems import CallRefused, api_router
 from foresail.service.slow_answers import Forecasts
 from foresail.service.snapshots import ClusterSnapshot
@@ -217,8 +217,16 @@ async def show(job_id: answers.JobId, caller: AnyCaller, parts: Parts) -> answer
     """A job as it stands, and why it waits."""
     row = await own_job_soon(parts, caller, job_id)
     answer = (await _job_answers([row], parts, _PATIENCE_SECONDS))[0]
-    is_cut = log_is_cut(parts.folder.attempts, answer.job_id, answer.attempt)
-    return answer.model_copy(update={"log_is_cut": is_cut})
+    changed: dict[str, Any] = {
+        "log_is_cut": log_is_cut(parts.folder.attempts, answer.job_id, answer.attempt)
+    }
+    snapshot = await parts.snapshots.look() if answer.state == "running" else None
+    ahead = None if snapshot is None else await end_ahead(parts, snapshot, answer.job_id)
+    if ahead is not None and answer.start_seconds is not None:
+        ends = ahead.end.low, ahead.end.median, ahead.end.high
+        lasts = Range(*(each - answer.start_seconds for each in ends))
+        changed["belief"] = answers.RangeAnswer.from_quantiles(lasts)
+    return answer.model_copy(update=changed)
 
 
 async def _job_answers(
