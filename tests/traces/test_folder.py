@@ -198,8 +198,8 @@ def _not_json(path: Path) -> None:
         (_without_column, "field 'tasks': no column of this name and type; expected Int64"),
         (_with_other_type, "field 'tasks': .*found 'Float64'"),
         (_cut_off, "the Parquet file is damaged"),
-        (_other_version, "field 'version'"),
-        (_not_json, "the meta.json of a workload folder"),
+        (_other_version, r"field 'version': not usable here \(found 2\); expected 1$"),
+        (_not_json, "meta.json, line 1, column 2: is not JSON"),
     ],
 )
 def test_damaged_folders_are_refused(tmp_path, damage, words):

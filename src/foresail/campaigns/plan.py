@@ -15,6 +15,7 @@ from foresail.model.documents import toml_of
 from foresail.model.errors import InputError, UnknownNameError, naming
 from foresail.model.event import CONVENTIONS
 from foresail.model.registry import todays_name
+from foresail.model.short_form import misfit
 from foresail.predictors.regression import Shape, Weight
 
 VARIANTS: Final = ("easy", "easy(order=shortest)")
@@ -151,13 +152,7 @@ def read_plan(path: Path) -> CampaignPlan:
         given = _CampaignFile.model_validate(toml_of(path))
         conventions = todays_name("--conventions", given.conventions)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(
-            first["msg"],
-            source=path,
-            field=".".join(map(str, first["loc"])),
-            expected="logs, policies, triples, conventions, filters, enforce_limits",
-        ) from error
+        raise misfit(error, path) from error
     logs = []
     for table in given.logs:
         file = path.parent / table.path

@@ -98,7 +98,7 @@ def _studies() -> typer.Typer:
     raise InputError("no published studies are here", expected="foresail-studies to be installed")
 
 
-class LateCommands(TyperGroup):
+class _LateCommands(TyperGroup):
     """Imports a command's module only when that command is called, so that help is quick."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -139,7 +139,7 @@ def _is_here(name: str) -> bool:
 
 
 app = typer.Typer(
-    cls=LateCommands, no_args_is_help=True, add_completion=True, rich_markup_mode=None
+    cls=_LateCommands, no_args_is_help=True, add_completion=True, rich_markup_mode=None
 )
 
 

@@ -37,7 +37,7 @@ _FILTER_HELP: Final = (
 )
 
 
-class LearnedWhen(StrEnum):
+class _LearnedWhen(StrEnum):
     """Moment when a job is learned."""
 
     ON_COMPLETION = "on_completion"
@@ -52,7 +52,7 @@ def evaluate(
         list[str] | None, typer.Option("--predictor", metavar="PREDICTOR", help=_PREDICTOR_HELP)
     ] = None,
     quantity: str = "runtime",
-    learning: LearnedWhen = LearnedWhen.ON_COMPLETION,
+    learning: _LearnedWhen = _LearnedWhen.ON_COMPLETION,
     filters: Annotated[
         list[str] | None,
         typer.Option("--filter", metavar="NAME(PARAMETER=VALUE,...)", help=_FILTER_HELP),

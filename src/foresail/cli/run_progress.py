@@ -32,7 +32,7 @@ _STYLES: Final = {
 def observer_for(run: RunDirectory) -> Lines:
     """Return an observer for standard output."""
     console = _PatientConsole(highlight=False, soft_wrap=True)
-    return LiveDisplay(run, console) if console.is_terminal else Lines(run, console)
+    return _LiveDisplay(run, console) if console.is_terminal else Lines(run, console)
 
 
 class _PatientConsole(Console):
@@ -97,7 +97,7 @@ class Lines:
         self._console.print(Text.assemble(at, (f"{word:<10}", style), rest))
 
 
-class LiveDisplay(Lines):
+class _LiveDisplay(Lines):
     """Lines above one of totals, which is redrawn as things change."""
 
     refresh_seconds = _REFRESH_SECONDS

@@ -160,7 +160,7 @@ class Step:
         return self.__qualname__
 
 
-class EntryStep(Step):
+class _EntryStep(Step):
     """A step that Python calls too, and that lets other Python threads run meanwhile."""
 
     def __call__(self, *arguments: Any) -> Any:
@@ -178,6 +178,6 @@ def bare_step(signature: Any) -> Callable[[Callable[..., Any]], Step]:
     return lambda function: Step(part(function), signature)
 
 
-def entry(signature: Any) -> Callable[[Callable[..., Any]], EntryStep]:
-    """An ``EntryStep`` of this signature."""
-    return lambda function: EntryStep(unlocked_kernel(function), signature)
+def entry(signature: Any) -> Callable[[Callable[..., Any]], _EntryStep]:
+    """An ``_EntryStep`` of this signature."""
+    return lambda function: _EntryStep(unlocked_kernel(function), signature)

@@ -64,9 +64,9 @@ class Highs(solver.Solver):
         found = _solution(highs, program, time.perf_counter() - began)
         return replace(found, checks=checks.count)
 
-    def relaxation(self, program: solver.Program) -> HighsRelaxation:
+    def relaxation(self, program: solver.Program) -> _HighsRelaxation:
         """See ``Solver.relaxation``."""
-        return HighsRelaxation(program)
+        return _HighsRelaxation(program)
 
 
 class _Checks:
@@ -86,7 +86,7 @@ class _Checks:
             event.data_in.user_interrupt = True
 
 
-class HighsRelaxation:
+class _HighsRelaxation:
     """A linear program that stays within HiGHS, and with it the basis of the last solve."""
 
     def __init__(self, program: solver.Program) -> None:

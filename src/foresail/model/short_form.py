@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -42,6 +42,7 @@ _LIMITS: Final = {
     "max_length": "a length of at most",
     "min_length": "a length of at least",
 }
+_UNFIT_KEYS: Final = {"missing": "is missing", "extra_forbidden": "no such section or key"}
 _BASES: Final = {"scheduler": Scheduler, "task_scheduler": Scheduler, "predictor": Predictor}
 _FORM: Final = "name or name(parameter=value,...)"
 
@@ -224,6 +225,29 @@ def expected_by(error: Mapping[str, Any]) -> str:
     limits = [f"{said} {context[name]:,.15g}" for name, said in _LIMITS.items() if name in context]
     known = [form for beginning, form in _EXPECTED.items() if error["type"].startswith(beginning)]
     return [*limits, *known, "something else"][0]
+
+
+def misfit(
+    error: ValidationError,
+    source: object,
+    known_key: Callable[[Sequence[str], str], str] | None = None,
+) -> InputError:
+    """Say in our words which key of a document does not fit, and what would; unknown keys first.
+
+    ``known_key`` says what is known in place of a key, below those above it.
+    """
+    first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+    *above, name = map(str, first["loc"] or ("",))
+    problem, kind, value = "not usable here", first["type"], first["input"]
+    expected: str | None = expected_by(first)
+    if kind == "value_error":
+        problem, value, expected = str(first["ctx"]["error"]), None, None
+    elif kind in _UNFIT_KEYS:
+        problem, value, expected = _UNFIT_KEYS[kind], None, None
+        if known_key and kind == "extra_forbidden":
+            expected = known_key(above, name)
+    field = ".".join([*above, name]) or None
+    return InputError(problem, source=source, field=field, value=value, expected=expected)
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

@@ -13,7 +13,7 @@ from foresail.control.policy import parse_policy
 from foresail.model.documents import parsed_toml, text_of
 from foresail.model.errors import ForesailError, InputError, naming
 from foresail.model.registry import load_plugin
-from foresail.model.short_form import expected_by, part_of
+from foresail.model.short_form import misfit, part_of
 
 DEFAULT_POLICY: Final = "foresail"
 OBSERVING_POLICY: Final = "external,similar"
@@ -128,11 +128,7 @@ def read_configuration(path: Path | None) -> ServiceConfiguration:
     try:
         configuration = ServiceConfiguration.model_validate(document)
     except ValidationError as error:
-        first = error.errors()[0]
-        where, said = ".".join(map(str, first["loc"])), expected_by(first)
-        raise InputError(
-            "not usable here", source=path, field=where, value=first["input"], expected=said
-        ) from error
+        raise misfit(error, path) from error
     with naming(path):
         for plugin in configuration.plugins:
             load_plugin(path.parent / plugin)

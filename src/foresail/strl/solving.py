@@ -205,7 +205,7 @@ Allocation: TypeAlias = Mapping[int, frozenset[str]]
 """Nodes given to leaves, by the number of the leaf (``tree.leaves``); others are given none."""
 
 
-def named_nodes(compiled: Compiled, given: Integers) -> Allocation:
+def _named_nodes(compiled: Compiled, given: Integers) -> Allocation:
     """Named nodes for every leaf that is given some; of those free, the first by name.
 
     ``given`` are the nodes given to every part of the program; shape (parts,).
@@ -286,7 +286,7 @@ def solve(
         if _worth(compiled, improved) > quick_value:
             best = improved
     value = _worth(compiled, best)
-    allocation = named_nodes(compiled, best)
+    allocation = _named_nodes(compiled, best)
     seconds = time.perf_counter() - began
     return SolvedRequest(
         allocation=allocation,

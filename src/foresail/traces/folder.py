@@ -20,8 +20,9 @@ import numpy as np
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from foresail.model.documents import bytes_of
+from foresail.model.documents import json_of
 from foresail.model.errors import InputError
+from foresail.model.short_form import misfit
 from foresail.model.whole_files import to_be_written
 from foresail.traces import schema
 from foresail.traces.parquet import parquet_of, require_possible_pages
@@ -125,15 +126,9 @@ def read_meta(path: Path) -> WorkloadMeta:
     """
     file = path / META_FILE
     try:
-        return MetaFile.model_validate_json(bytes_of(file)).meta()
+        return MetaFile.model_validate(json_of(file)).meta()
     except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(
-            first["msg"],
-            source=file,
-            field=".".join(map(str, first["loc"])) or None,
-            expected="the meta.json of a workload folder",
-        ) from error
+        raise misfit(error, file) from error
 
 
 def table_chunks(path: Path, columns: dict[str, pl.DataType], rows: int) -> Iterator[pl.DataFrame]:

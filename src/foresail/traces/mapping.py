@@ -25,7 +25,7 @@ A mapping is a TOML file that says where a table's columns go in the canonical s
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -34,6 +34,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from foresail.model.documents import toml_of
 from foresail.model.errors import InputError
+from foresail.model.short_form import misfit
 from foresail.traces import schema
 from foresail.traces.delimited import nearest
 from foresail.traces.reading import FIRST_OF_TWO, LINE, Notes
@@ -101,7 +102,7 @@ def _column_alone(value: Any) -> Any:
     return {"column": value} if isinstance(value, str) else value
 
 
-class TableLayout(_Strict):
+class _TableLayout(_Strict):
     """Facts of the table as a whole."""
 
     delimiter: str = Field(default=",", pattern=_DELIMITER)
@@ -114,7 +115,7 @@ class TableLayout(_Strict):
 class Mapping(_Strict):
     """A column mapping file."""
 
-    table: TableLayout = TableLayout()
+    table: _TableLayout = _TableLayout()
     columns: dict[str, Annotated[ColumnSource, BeforeValidator(_column_alone)]]
     features: dict[str, str] = {}
 
@@ -126,11 +127,10 @@ class Mapping(_Strict):
         return tuple(dict.fromkeys(given))
 
 
-def _known_keys(above: list[str]) -> Iterable[str]:
-    """The keys of a section of the file, or of a column in it."""
-    if not above:
-        return Mapping.model_fields
-    return (TableLayout if above[0] == "table" else ColumnSource).model_fields
+def _known_key(above: Sequence[str], name: str) -> str:
+    """Return the keys that resemble one, in a section of the file or a column in it."""
+    section = Mapping if not above else _TableLayout if above[0] == "table" else ColumnSource
+    return nearest(name, section.model_fields)
 
 
 def load_mapping(path: Path) -> Mapping:
@@ -139,17 +139,10 @@ def load_mapping(path: Path) -> Mapping:
     Raises ``InputError`` if it cannot be read, is not TOML, or names what does not exist (the
     nearest is offered).
     """
-    content = toml_of(path)
     try:
-        mapping = Mapping.model_validate(content)
+        mapping = Mapping.model_validate(toml_of(path))
     except ValidationError as error:
-        first, *_ = sorted(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
-        problem, expected = first["msg"], "see the docs"
-        *above, name = map(str, first["loc"])
-        if first["type"] == "extra_forbidden":
-            problem, expected = "no such section or key", nearest(name, _known_keys(above))
-        where = ".".join([*above, name])
-        raise InputError(problem, source=path, field=where, expected=expected) from error
+        raise misfit(error, path, _known_key) from error
     for name in mapping.columns:
         if name not in schema.JOBS:
             raise InputError(

@@ -128,7 +128,7 @@ def skip_units(stacks: Stacks, covered: Floats, segment: Integers, used: Floats)
                 segment[slot] += 1
 
 
-class CommitmentWindows(NamedTuple):
+class _CommitmentWindows(NamedTuple):
     """Commitments of some levels: level, product and first slot of each."""
 
     level: Integers
@@ -138,7 +138,7 @@ class CommitmentWindows(NamedTuple):
 
 def choose_windows(
     prices: Floats, lengths: Integers, costs: Floats, scheduled: Floats, scheduled_length: int
-) -> CommitmentWindows:
+) -> _CommitmentWindows:
     """The windows of each level that save most, none overlapping (dynamic program over time).
 
     Parameters
@@ -164,7 +164,7 @@ def choose_windows(
         windows = np.empty((3, found), np.int64)
         _read_back(choice, last_start, terms, windows)
     level, product, start = windows[:, :found]
-    return CommitmentWindows(level, product, start)
+    return _CommitmentWindows(level, product, start)
 
 
 @bare_kernel

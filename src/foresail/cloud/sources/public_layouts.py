@@ -28,7 +28,7 @@ _DATED: Final = re.compile(r"(\d{4})-(\d{2})")
 _PLAN: Final = re.compile(r"yrTerm([13])(Standard|Convertible)\.(\w+)")
 
 
-class Ec2Table(PriceSource):
+class _Ec2Table(PriceSource):
     """Base of tables of EC2's prices: a row per type and region, prices in USD.
 
     A virtual processor counts as a core. The day of the prices is the first of the month that the
@@ -94,7 +94,7 @@ def _reserved(row: Row) -> Iterator[Reserved]:
 
 
 @register("price_source", "ec2-reserved-table")
-class Ec2ReservedTable(Ec2Table):
+class Ec2ReservedTable(_Ec2Table):
     """On-demand and reserved prices of EC2, one row per type and region.
 
     Columns instance_type, vcpu, memory_gib, region, ondemand_usd_h and one for each kind of
@@ -106,7 +106,7 @@ class Ec2ReservedTable(Ec2Table):
 
 
 @register("price_source", "ec2-spot-table")
-class Ec2SpotTable(Ec2Table):
+class Ec2SpotTable(_Ec2Table):
     """On-demand and average spot prices: columns instance-type, vCPU, memory, ondemand, spot_avg.
 
     Of April 2024 unless its name says.

@@ -682,7 +682,7 @@ jobs that are due by what EASY would have done: GOES_FIRST has a reservation. MU
 the job. LACKS (put there by others): enough cpus are free, too little memory or too few gpus."""
 
 
-class Reported(NamedTuple):
+class _Reported(NamedTuple):
     """Arrays that lie behind those of a queue in ``foresail.kernels.borrowed.Places``.
 
     Changes to be made, and a row of slot and planned start (seconds) for each reservation that a
@@ -698,9 +698,11 @@ class Reported(NamedTuple):
 
 
 queue_at: Final = arrays_at(WAITING_QUEUE)
-reported_at: Final = arrays_at(types.NamedTuple((_M, _M, _I, _I, _I, types.float64[::1]), Reported))
+reported_at: Final = arrays_at(
+    types.NamedTuple((_M, _M, _I, _I, _I, types.float64[::1]), _Reported)
+)
 BESIDE_QUEUE: Final = len(WaitingQueue._fields) * PLACE
-"""Begin of the numbers of what is ``Reported``."""
+"""Begin of the numbers of what is ``_Reported``."""
 
 
 @merged_part
