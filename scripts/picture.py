@@ -63,7 +63,7 @@ def picture(results: Path) -> go.Figure:
         plot_bgcolor=LIGHT["paper"],
         margin={"l": 50, "r": 10, "t": 70, "b": 50},
         title={
-            "text": f"The same {first['jobs']:,} jobs on the same {first['processors']:g} processors",
+            "text": f"The same {first['jobs']:,} jobs on {first['processors']:g} processors",
             "x": 0.01,
             "font_size": 17,
         },
