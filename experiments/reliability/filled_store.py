@@ -19,10 +19,11 @@ from foresail.model.event import Ended, EndedBecause, Event, Outcome
 from foresail.model.short_form import part_of
 from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.service.configuration import ServiceConfiguration
-from foresail.service.exchange import Inbox, StoreLog, recovered
+from foresail.service.exchange import Exchange, Inbox, StoreLog, recovered
 from foresail.service.feed import Feed
 from foresail.service.metrics import CycleWatch, ServiceMetrics
-from foresail.service.session import GivenNumbers, StateFolder, scenario_of_service
+from foresail.service.session import scenario_of_service
+from foresail.service.state_folder import GivenNumbers, StateFolder
 from foresail.service.store import sql_store
 from foresail.service.store.protocol import KeyedCall, Submit
 from foresail.service.store.sql_store import SqlStore
@@ -47,7 +48,8 @@ def fill(configuration: ServiceConfiguration, finished: int, queued: int, cpus: 
     adapter.close()
     known = recovered(store, scenario.policy_in_force.compares_with)
     cycles = CycleWatch(ServiceMetrics(), 1e9, lambda _: None)
-    log = StoreLog(store, manifest_of(scenario), known, inbox, Feed(store), cycles)
+    exchange = Exchange(store, inbox, Feed(store), cycles)
+    log = StoreLog(exchange, manifest_of(scenario), known)
     controller = controller_of(scenario, log)
     log.follow(controller.state)
     draw = random.Random(1)

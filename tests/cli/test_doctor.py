@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from foresail.cli.main import app_of
 from foresail.live.adapters.local.machine import JobCgroups
 from foresail.service import doctor as examination
-from foresail.service.session import StateFolder, passage_mode
+from foresail.service.state_folder import StateFolder, passage_mode
 from foresail.service.store.sql_store import SqlStore
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from foresail.cli.main import app_of
 from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
-from foresail.service.session import StateFolder
+from foresail.service.state_folder import StateFolder
 from foresail.service.store.protocol import (
     ForecastKind,
     ForecastRow,

@@ -18,7 +18,7 @@ from foresail.explain.job_columns import NO_JOBS, columns_of
 from foresail.explain.outlook import outlook_of
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.cluster import Cluster
-from foresail.service import slow_answers as service
+from foresail.service import queue_forecasts as service
 from foresail.service.store.protocol import ForecastKind, ForecastOutcome
 from foresail.simulator.engine import simulate_events
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
@@ -74,12 +74,12 @@ class KeptForecasts:
         jobs = {each.job.job_id: each.job for each in waits}
         kept = {} if now in self._moments else self._kept
         self._columns = columns_of(waits, self._columns)
-        if (service._due_seconds(self._columns, kept) > now).all():
+        if (service.due_times(self._columns, kept) > now).all():
             return
         outlook = outlook_of(self.controller, (), state.history, self._columns)
         past = service.PastForecasts.from_outcomes([*self._outcomes(now)])
         made = service.drawn_forecasts(outlook, self._starts, past)
-        rows = [*chain.from_iterable(service._due_rows(made, kept, {}))]
+        rows = [*chain.from_iterable(made.due_rows(kept, {}))]
         self._rows += rows
         self._submitted += [jobs[row.job_id].submit_seconds for row in rows]
         self._ended_alike += [self._starts.ended_alike(jobs[row.job_id]) for row in rows]

@@ -8,7 +8,7 @@ from foresail.live.command_job import CommandJob
 from foresail.model.cluster import Cluster, Partition, Resources
 from foresail.model.event import STANDARD
 from foresail.record.records import Manifest
-from foresail.service.exchange import Inbox, StoreLog, recovered
+from foresail.service.exchange import Exchange, Inbox, StoreLog, recovered
 from foresail.service.feed import Feed
 from foresail.service.metrics import CycleWatch, ServiceMetrics
 from foresail.service.store.protocol import KeyedCall, Submit
@@ -27,7 +27,8 @@ class Session:
         known = recovered(store)
         manifest = None if len(known.compaction) else Manifest(POLICY, CLUSTER, STANDARD)
         cycles = CycleWatch(ServiceMetrics(), 10.0, lambda _: None)
-        self.log = StoreLog(store, manifest, known, self.inbox, Feed(store), cycles)
+        exchange = Exchange(store, self.inbox, Feed(store), cycles)
+        self.log = StoreLog(exchange, manifest, known)
         self.controller = Controller(CLUSTER, *parse_policy(POLICY).build(), STANDARD, self.log)
         if manifest is None:
             self.controller.take_over(known.run)

@@ -23,16 +23,14 @@ from foresail.cli.main import app_of
 from foresail.client import connection
 from foresail.live.accounts import Account
 from foresail.model.errors import InputError
-from foresail.service import session as served_module
 from foresail.service import tokens as tokens_module
 from foresail.service.api.callers import Door
 from foresail.service.api.problems import CallRefused
 from foresail.service.configuration import RequestLimits
 from foresail.service.connections import PEER
-from foresail.service.session import ServedAccounts
 from foresail.service.store.database import Database
 from foresail.service.store.protocol import bring_up_to_date
-from foresail.service.tokens import Role, Tokens
+from foresail.service.tokens import Role, ServedAccounts, Tokens
 from live_service import live_service
 
 ONE, OTHER = pwd.getpwuid(1).pw_name, pwd.getpwuid(2).pw_name
@@ -48,7 +46,7 @@ def no_tokens():
 
 def own_is(monkeypatch, uid, name="keeper"):
     account = Account(name, uid, uid, (uid,), "/", "/bin/sh")
-    monkeypatch.setattr(served_module, "own_account", lambda: account)
+    monkeypatch.setattr(tokens_module, "own_account", lambda: account)
 
 
 def door_of(*, shared_account=False, **limits):

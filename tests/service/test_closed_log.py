@@ -12,7 +12,7 @@ from foresail.model.event import Submitted
 from foresail.model.job import Job
 from foresail.record.records import Manifest
 from foresail.service import exchange
-from foresail.service.exchange import Inbox, StoreLog, recovered
+from foresail.service.exchange import Exchange, Inbox, StoreLog, recovered
 from foresail.service.feed import Feed
 from foresail.service.metrics import CycleWatch, ServiceMetrics
 from foresail.service.store.protocol import StoreUnavailable
@@ -34,7 +34,8 @@ def log_of(store, jobs):
     """The log of a run with so many jobs, most of which wait."""
     cycles = CycleWatch(ServiceMetrics(), 10.0, print)
     inbox = Inbox(store)
-    log = StoreLog(store, Manifest(POLICY, CLUSTER), KnownRun(), inbox, Feed(store), cycles)
+    exchange = Exchange(store, inbox, Feed(store), cycles)
+    log = StoreLog(exchange, Manifest(POLICY, CLUSTER), KnownRun())
     controller = Controller(CLUSTER, *parse_policy(POLICY).build(), log=log)
     log.follow(controller.state)
     for number in range(jobs):

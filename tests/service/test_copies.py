@@ -16,7 +16,7 @@ from databases import PostgreSQLServer, program
 from foresail.cli.main import app_of
 from foresail.live.command_job import CommandJob
 from foresail.service import upkeep
-from foresail.service.session import StateFolder
+from foresail.service.state_folder import StateFolder
 from foresail.service.store.protocol import METADATA, ROOM, KeyedCall, Submit
 from foresail.service.store.sql_store import SqlStore
 from live_service import live_service

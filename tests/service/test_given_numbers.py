@@ -12,7 +12,7 @@ import pytest
 
 from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
-from foresail.service.session import GivenNumbers, StateFolder
+from foresail.service.state_folder import GivenNumbers, StateFolder
 from foresail.service.store.protocol import KeyedCall, StoreUnavailable, Submit, WholeStep
 from foresail.service.store.sql_store import SqlStore
 from live_service import environment_of_service, live_service
@@ -90,7 +90,7 @@ def test_an_older_copy_goes_on_with_new_numbers(folder, opened, tmp_path):
     assert first > 2
     numbers.set_aside(first)
     submit(store, first)
-    numbers.settle(first)
+    numbers.close()
     store.close()
     shutil.copy(tmp_path / "older.db", folder.database)
     store = opened()
@@ -104,7 +104,7 @@ def test_numbers_go_on_without_a_gap_after_a_stop(folder, opened):
     numbers = GivenNumbers(folder, store)
     numbers.set_aside(3)
     submit(store, 1, 2, 3)
-    numbers.settle(3)
+    numbers.close()
     store.close()
     store = opened()
     GivenNumbers(folder, store)
@@ -118,7 +118,7 @@ def test_numbers_are_set_aside_before_callers_need_them(folder, opened, monkeypa
     numbers.set_aside(300)
     numbers.look_ahead()
     with monkeypatch.context() as patched:
-        patched.setattr("foresail.service.session.write_durably", _full)
+        patched.setattr("foresail.service.state_folder.write_durably", _full)
         numbers.set_aside(1_000)
         with pytest.raises(StoreUnavailable, match="cannot be written"):
             numbers.set_aside(2_000)
@@ -131,7 +131,7 @@ def test_numbers_are_set_aside_before_callers_need_them(folder, opened, monkeypa
 
 def test_no_number_is_given_that_cannot_be_set_aside(folder, opened, monkeypatch):
     numbers = GivenNumbers(folder, opened())
-    monkeypatch.setattr("foresail.service.session.write_durably", _full)
+    monkeypatch.setattr("foresail.service.state_folder.write_durably", _full)
     with pytest.raises(StoreUnavailable, match="No space left"):
         numbers.set_aside(1)
 

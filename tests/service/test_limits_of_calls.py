@@ -10,13 +10,13 @@ from pydantic import ValidationError
 from foresail.live.jobs_file import InvalidJobs
 from foresail.model.cluster import Cluster, Partition, Resources
 from foresail.model.errors import InputError
-from foresail.service.api.callers import ClusterLimits, KnownDirectories
 from foresail.service.api.submissions import (
     MOST_JOBS,
     JobChecks,
     JobRequest,
     JobsRequest,
 )
+from foresail.service.parts import ClusterLimits, KnownDirectories
 
 CLUSTER = Cluster((Partition("all", Resources(4.0)),))
 

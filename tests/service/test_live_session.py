@@ -17,9 +17,8 @@ from typer.testing import CliRunner
 from foresail.cli.main import app_of
 from foresail.client.connection import Connection
 from foresail.client.service_client import ServiceClient
-from foresail.model.cluster import Cluster, Node, Partition, Resources
+from foresail.model.cluster import Cluster, Node, Partition, Resources, require_same_processors
 from foresail.model.errors import InputError
-from foresail.service.session import _require_same_processors
 from foresail.traces.folder import load_workload
 from foresail.traces.measured import quantity
 from live_service import live_service
@@ -178,7 +177,7 @@ ANOTHER_KERNEL = Cluster((Partition("all", Resources(4.0, 7.9e9)),))
 )
 def test_processors_without_nodes_are_those_that_the_state_was_begun_with(before, there):
     with pytest.raises(InputError, match="or another state folder") as refused:
-        _require_same_processors(before, there)
+        require_same_processors(before, there)
     assert refused.value.field == "cluster"
 
 
@@ -186,7 +185,7 @@ def test_processors_without_nodes_are_those_that_the_state_was_begun_with(before
     ("before", "there"), [(POOL, POOL), (POOL, ANOTHER_KERNEL), (NODES, NODES)]
 )
 def test_the_same_processors_go_on(before, there):
-    _require_same_processors(before, there)
+    require_same_processors(before, there)
 
 
 def test_what_the_service_says_is_json_where_that_is_wished(tmp_path):

@@ -11,10 +11,10 @@ from foresail.live.command_job import CommandJob
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.event import EndedBecause, Outcome
-from foresail.service.api.callers import ClusterLimits, KnownDirectories
 from foresail.service.api.submissions import JobChecks, JobRequest
 from foresail.service.configuration import read_configuration
 from foresail.service.mail import MailHook
+from foresail.service.parts import ClusterLimits, KnownDirectories
 from live_service import live_service
 
 

@@ -26,18 +26,18 @@ from foresail.model.job import Job, StartConditions
 from foresail.model.view import PendingJob, RunningJob
 from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest
+from foresail.service import queue_forecasts
 from foresail.service import slow_answers as module
 from foresail.service.api.forecasts import forecast_answer
 from foresail.service.api.service import plan, waiting_bar
-from foresail.service.slow_answers import (
+from foresail.service.queue_forecasts import (
     Forecasts,
     PastForecasts,
-    QueueForecaster,
     StandInRecord,
+    _horizon,
     drawn_forecasts,
-    horizon,
-    slowly,
 )
+from foresail.service.slow_answers import QueueForecaster, slowly
 from foresail.service.snapshots import DaemonBusy
 from foresail.service.store.protocol import ForecastKind, ForecastOutcome, ForecastRow
 
@@ -300,7 +300,7 @@ def test_who_waits_no_more_is_not_in_the_plan():
 
 def test_forecasts_of_a_long_queue_are_kept_by_parts(monkeypatch):
     """Who submits writes in between, and who waits for them has them before."""
-    monkeypatch.setattr(module, "_ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(queue_forecasts, "_ROWS_AT_ONCE", 100)
     monkeypatch.setattr(module, "_FORECAST_SECONDS", 0.01)
     monkeypatch.setattr(QueueForecaster, "_standing", None)
 
@@ -437,7 +437,7 @@ def test_of_the_last_of_each_horizon_is_known_how_they_held():
     stood = [replace(each, forecast=replace(each.forecast, stood_in=True)) for each in held]
     assert PastForecasts.from_outcomes([*held, *stood]).stood_in == StandInRecord(100, 1.0, 0.0)
     assert PastForecasts.from_outcomes(late).stood_in == StandInRecord()
-    assert [horizon(each) for each in (0.0, 59.0, 60.0, 1e9)] == [0, 0, 1, 4]
+    assert [_horizon(each) for each in (0.0, 59.0, 60.0, 1e9)] == [0, 0, 1, 4]
 
 
 def test_no_range_begins_before_what_is_known_for_certain():

@@ -12,7 +12,7 @@ from foresail.cli.main import app_of
 from foresail.live.cluster_plugin import UseSample
 from foresail.model.event import Ended, EndedBecause, Outcome
 from foresail.service.configuration import ServiceConfiguration
-from foresail.service.session import StateFolder
+from foresail.service.state_folder import StateFolder
 from foresail.service.store.protocol import METADATA, REQUESTS
 from foresail.service.store.sql_store import SqlStore
 from foresail.service.upkeep import LogArchive, Retention, faults_of

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from foresail.service.configuration import ServiceConfiguration
-from foresail.service.running import RunningService
+from foresail.service.succession import Sessions
 
 
 class LeavingDaemon:
@@ -25,19 +25,19 @@ class LeavingDaemon:
 @pytest.mark.parametrize("fault", [None, RuntimeError("the policy's own")])
 def test_a_signal_while_a_daemon_leaves_ends_the_service(tmp_path, fault):
     """Not the next session: whoever sent it waits for the end."""
-    service = RunningService(ServiceConfiguration(state=tmp_path / "state"), None, str)
-    service._inbox = SimpleNamespace(begin_again=lambda: None)
-    service._snapshots = SimpleNamespace()
+    sessions = Sessions(ServiceConfiguration(state=tmp_path / "state"), None)
+    inbox = SimpleNamespace(begin_again=lambda: None)
+    sessions.parts = SimpleNamespace(inbox=inbox, snapshots=SimpleNamespace())
     begun = []
 
     def daemon():
         assert not begun, "another session begins"
         begun.append(True)
-        service._next = service._configuration
+        sessions._next = sessions.configuration
         return LeavingDaemon(fault)
 
-    service._daemon = daemon
-    service._sessions()
+    sessions._daemon = daemon
+    sessions.work()
     assert begun
 
 

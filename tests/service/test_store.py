@@ -18,7 +18,7 @@ from sqlalchemy import event, select, text
 from databases import postgresql, program
 from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
-from foresail.service.session import StateFolder
+from foresail.service.state_folder import StateFolder
 from foresail.service.store.database import DiskRoom
 from foresail.service.store.protocol import (
     FORECASTS,

@@ -12,7 +12,7 @@ import pytest
 from foresail.client.connection import Connection
 from foresail.client.service_client import ServiceClient
 from foresail.model.errors import InputError
-from foresail.service.session import StateFolder
+from foresail.service.state_folder import StateFolder
 from live_service import live_service
 from machine_accounts import ann_and_bob, common_folder  # noqa: F401 - fixtures
 

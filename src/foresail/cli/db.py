@@ -18,7 +18,7 @@ from foresail.model.words import count
 
 if TYPE_CHECKING:
     from foresail.service.configuration import ServiceConfiguration
-    from foresail.service.session import StateFolder
+    from foresail.service.state_folder import StateFolder
     from foresail.service.store.database import Database
     from foresail.service.store.sql_store import SqlStore
     from foresail.service.upkeep import LogArchive
@@ -116,7 +116,7 @@ def restore(state: _Source, file: Path, /) -> None:
     Options:
         file FILE: What `backup` has written.
     """
-    from foresail.service.session import adopt, existing_store
+    from foresail.service.state_folder import adopt, existing_store
     from foresail.service.upkeep import good_backup, write_to, write_to_file
 
     configuration, folder = _at_rest(state)
@@ -140,7 +140,7 @@ def move(state: _Source, /, to: str) -> None:
     Options:
         to DATABASE: `sqlite`, or the address of a PostgreSQL database.
     """
-    from foresail.service.session import existing_store, opened_store
+    from foresail.service.state_folder import existing_store, opened_store
     from foresail.service.upkeep import is_free, retire, write_to, write_to_file
 
     configuration, folder = _at_rest(state)
@@ -168,7 +168,7 @@ def _contents(store: SqlStore) -> str:
 
 def _at_rest(state: Path) -> tuple[ServiceConfiguration, StateFolder]:
     """The configuration of a service that does not run, and its folder, laid out."""
-    from foresail.service.session import StateFolder
+    from foresail.service.state_folder import StateFolder
 
     configuration = _configuration(state)
     folder = StateFolder(configuration.state.absolute())
@@ -184,7 +184,7 @@ def _configuration(state: Path) -> ServiceConfiguration:
 
 
 def _archive_of(state: Path) -> LogArchive:
-    from foresail.service.session import StateFolder
+    from foresail.service.state_folder import StateFolder
     from foresail.service.upkeep import LogArchive
 
     return LogArchive(StateFolder(_configuration(state).state).archive)
@@ -207,7 +207,7 @@ def opened_store(state: Path) -> Iterator[SqlStore]:
 
 
 def _database(state: Path) -> Database:
-    from foresail.service.session import StateFolder
+    from foresail.service.state_folder import StateFolder
     from foresail.service.store.database import Database
 
     configuration = _configuration(state)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, Generic, TypeVar, cast
 
+from foresail.live.cluster_plugin import ClusterPlugin, RunContext
 from foresail.model import event as news
 from foresail.model.adapter import Capabilities, ClusterAdapter, JobCommand, KnownJob
 from foresail.model.changing_nodes import changed
@@ -17,6 +18,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Start
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.job import Job
+from foresail.model.short_form import part_of
 from foresail.model.words import CLUSTER_JOB_ID
 from foresail.record.job_life import JobState
 from foresail.record.state import State
@@ -198,6 +200,34 @@ def _fulfil(answer: Future[_Answer], call: Callable[[], _Answer]) -> None:
         answer.set_result(call())
     except BaseException as error:
         answer.set_exception(error)
+
+
+class FirstContact:
+    """Contact with a cluster, by its short form, for one session after the other."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._calls: PatientCalls[ClusterAdapter] = PatientCalls()
+        self.capabilities: Final[Capabilities] = self._plugin().capabilities
+
+    def connected(self, context: RunContext) -> tuple[ClusterAdapter, Cluster]:
+        """Return an adapter, and the cluster as it is.
+
+        Raises ``ConnectionError`` if that is away, or has not answered yet.
+        """
+        try:
+            connect = partial(self._plugin().connect, context)
+            adapter = self._calls.made(connect) if self.capabilities.is_remote else connect()
+            return adapter, adapter.cluster
+        except ForesailError:
+            raise
+        except Exception as error:  # whatever it is, the cluster may be back in a while
+            why = " ".join(f"{type(error).__name__}: {error}".split())
+            raise ConnectionError(f"the cluster cannot be reached ({why})") from error
+
+    def _plugin(self) -> ClusterPlugin:
+        plugin: ClusterPlugin = part_of("cluster", self._text).build()
+        return plugin
 
 
 def what_can_be(

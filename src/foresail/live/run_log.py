@@ -183,6 +183,11 @@ class KnownRun:
     since_snapshot: int = 0
     end: int = 0
 
+    @classmethod
+    def beginning(cls, compares_with: Scheduler | None) -> KnownRun:
+        """The state before any record, of a run whose scheduler compares with another, if any."""
+        return cls(RunFold(compares_with))
+
     def take(self, line: str, number: int, source: object, place: int | None = None) -> None:
         """Take a record of a whole step; with its number in the log, if it can be read by that."""
         if number > 1 and line.startswith(_INFORMATIVE):
@@ -253,13 +258,13 @@ def _end_without_marks(content: bytes, path: Path) -> int:
 def _known(content: bytes, path: Path, compares_with: Scheduler | None) -> KnownRun:
     """Read the records of whole steps: those of a snapshot first, and what follows it."""
     snapshot = read_snapshot(snapshot_path(path), content)
-    known, begin = KnownRun(RunFold(compares_with)), 0
+    known, begin = KnownRun.beginning(compares_with), 0
     if snapshot is not None:
         try:
             _fold(known, snapshot.lines, 0, path)
             known.since_snapshot, begin = 0, snapshot.end
         except InputError:  # it is not what this version would have written: do without
-            known = KnownRun(RunFold(compares_with))
+            known = KnownRun.beginning(compares_with)
     _fold(known, content, begin, path)
     return known
 

@@ -194,3 +194,39 @@ class NamedPartitions:
         """Return whether a job that names these partitions may run on these records at once."""
         asked = self.asked(text)
         return not asked or any({*self.records[name]}.issuperset(records) for name in asked)
+
+
+def require_same_processors(before: Cluster, there: Cluster) -> None:
+    """Refuse other processors than a run's where they belong to no nodes, which alone may change.
+
+    Memory may be off by a twentieth, as a machine's is under another kernel.
+    """
+    undivided = [
+        {
+            each.name: each.total
+            for each in cluster.partitions
+            if not each.nodes and each.total != Resources()
+        }
+        for cluster in (before, there)
+    ]
+    was, found = undivided
+    if was.keys() == found.keys() and all(
+        (total.cpus, total.gpus) == (found[name].cpus, found[name].gpus)
+        and math.isclose(total.memory_bytes, found[name].memory_bytes, rel_tol=0.05)
+        for name, total in was.items()
+    ):
+        return
+    value, expected = (
+        ", ".join(map(_amount, each.values())) or "named nodes" for each in (found, was)
+    )
+    raise InputError(
+        "is not what this state was begun with, and processors that belong to no nodes stay",
+        field="cluster",
+        value=value,
+        expected=f"{expected}, or another state folder; nodes of local(nodes=1) may change later",
+    )
+
+
+def _amount(total: Resources) -> str:
+    gib = total.memory_bytes / 2**30
+    return f"{total.cpus:g} cpus, {gib:.3g} GiB and {total.gpus:g} gpus without nodes"

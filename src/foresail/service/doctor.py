@@ -18,11 +18,12 @@ from foresail.live.adapters.local.machine import permitted_cgroups
 from foresail.model.errors import ForesailError
 from foresail.model.short_form import part_of
 from foresail.model.words import duration, memory_size
-from foresail.scenario.engines import engine_of
 from foresail.service.configuration import ServiceConfiguration
-from foresail.service.session import ServedAccounts, StateFolder, passage_mode, scenario_of_service
+from foresail.service.session import require_engine
+from foresail.service.state_folder import StateFolder, passage_mode
 from foresail.service.store.database import Database
 from foresail.service.store.sql_store import SqlStore
+from foresail.service.tokens import ServedAccounts
 from foresail.service.upkeep import faults_of
 
 _LITTLE_BYTES: Final = 500e6
@@ -46,7 +47,7 @@ def examined(configuration: ServiceConfiguration) -> Iterator[Found]:
     """Look at policy, state folder, store, address, clock and machine, one after the other."""
     folder = StateFolder(configuration.state.absolute())
     try:
-        engine_of(scenario_of_service(configuration))
+        require_engine(configuration)
         yield Found("policy", configuration.policy)
     except ForesailError as error:
         yield Found("policy", str(error), "name another one: `foresail policies`")

@@ -12,28 +12,22 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from foresail.explain.reason_words import end_words
 from foresail.live.command_job import CommandJob
 from foresail.live.run_clock import by_clock_of_run
 from foresail.live.run_log import INFORMATIVE, SNAPSHOT_EVERY, KnownRun
 from foresail.live.source import DaemonCommand
-from foresail.model import event
 from foresail.model import event as events
-from foresail.model.decision import Placement, Start, Withdraw
 from foresail.model.errors import ForesailError, InputError
-from foresail.model.job import Job
 from foresail.model.protocols import Scheduler
-from foresail.model.words import CLUSTER_JOB_ID, by_whom
-from foresail.record.job_life import JobHistory
 from foresail.record.log_text import record_line
-from foresail.record.records import EventTaken, Instructed, Manifest, Predicted, Record, about
-from foresail.record.run_fold import RunFold
+from foresail.record.records import Manifest, PolicyChanged, Record, about
 from foresail.record.state import State
 from foresail.service.feed import Feed
 from foresail.service.metrics import CycleWatch
 from foresail.service.store import protocol
+from foresail.service.store.job_changes import JobChanges
 from foresail.service.store.sql_store import SqlStore
 
 
@@ -295,7 +289,6 @@ class Acceptance:
 
 
 _LOG: Final = logging.getLogger("foresail.service")
-_PENDING: Final = {"state": "pending", "start_seconds": None, "places": None}
 
 
 def recovered(store: SqlStore, compares_with: Scheduler | None = None) -> KnownRun:
@@ -304,7 +297,7 @@ def recovered(store: SqlStore, compares_with: Scheduler | None = None) -> KnownR
     One that this version cannot read is done without. ``compares_with`` is what the scheduler that
     will go on compares with, if it does with anything.
     """
-    known = KnownRun(RunFold(compares_with))
+    known = KnownRun.beginning(compares_with)
     snapshot = store.snapshot()
     if snapshot is not None:
         try:
@@ -312,11 +305,21 @@ def recovered(store: SqlStore, compares_with: Scheduler | None = None) -> KnownR
                 known.take(line, at, "snapshot", number)
             known.since_snapshot, known.end = 0, snapshot[0]
         except InputError as error:
-            known = KnownRun(RunFold(compares_with))
+            known = KnownRun.beginning(compares_with)
             _LOG.error("%s; it is done without", error)
     for number, line in store.records(after=known.end):
         known.take(line, number, "event log", number)
     return known
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Parts of a service through which a daemon is asked, and through which its steps go."""
+
+    store: SqlStore
+    inbox: Inbox
+    feed: Feed
+    cycles: CycleWatch
 
 
 class StoreLog:
@@ -326,30 +329,29 @@ class StoreLog:
     already. It is to ``follow`` a state before the first step.
     """
 
-    def __init__(
-        self,
-        store: SqlStore,
-        manifest: Manifest | None,
-        known: KnownRun,
-        inbox: Inbox,
-        feed: Feed,
-        cycles: CycleWatch,
-    ) -> None:
-        self._store = store
+    def __init__(self, exchange: Exchange, manifest: Manifest | None, known: KnownRun) -> None:
+        self._store = exchange.store
         self._compaction = known.compaction
         self._since_snapshot = known.since_snapshot
         self._end = known.end
-        self._inbox = inbox
-        self._feed = feed
+        self._inbox = exchange.inbox
+        self._feed = exchange.feed
         self._records: list[Record] = []
         self._lines: list[str] = []
-        self._changes: dict[str, dict[str, Any]] = {}
-        self._new: dict[str, protocol.Row] = {}
-        self._cycles = cycles
+        self._changes = JobChanges(exchange.inbox.commands)
+        self._cycles = exchange.cycles
         self._begun = 0.0
         self._state: State | None = None
         if manifest is not None:
             self.append(manifest)
+            self.commit()
+
+    def note_policy(self, known: KnownRun, manifest: Manifest) -> None:
+        """Write down that another policy decides from now on than the one in the log."""
+        if known.run.policy != manifest.policy:
+            change = PolicyChanged(known.run.steps, manifest.policy, manifest.starts_tasks)
+            known.run.take(change)
+            self.append(change)
             self.commit()
 
     def follow(self, state: State) -> None:
@@ -374,20 +376,21 @@ class StoreLog:
         decided = time.perf_counter()
         if self._state is not None and self._state.history is not None:
             for record in self._records:
-                self._note(record, self._state, self._state.history)
+                self._changes.take(record, self._state, self._state.history)
                 self._cycles.take(record, self._state.history)
         subjects = [about(record) for record in self._records]
-        new = tuple(self._new.values())
-        step = protocol.WholeStep(self._lines, self._inbox.taken, self._changes, subjects, new)
+        changes, new = self._changes.values, tuple(self._changes.new.values())
+        step = protocol.WholeStep(self._lines, self._inbox.taken, changes, subjects, new)
         self._end += len(self._lines)
         end = self._store.commit_step(step)
         assert end == self._end, "records are written by this log alone"
         self._cycles.step(decided - self._begun, time.perf_counter() - decided)
         others = {"end_seconds", "command"}
-        done = [job_id for job_id, values in self._changes.items() if not others.isdisjoint(values)]
+        done = [job_id for job_id, values in changes.items() if not others.isdisjoint(values)]
         self._inbox.commands.forget(done)
         self._feed.committed(end - len(self._records) + 1, self._records)
-        self._records, self._lines, self._changes, self._new = [], [], {}, {}
+        self._records, self._lines = [], []
+        self._changes = JobChanges(self._inbox.commands)
         if self._since_snapshot >= max(SNAPSHOT_EVERY, len(self._compaction)):
             self._since_snapshot = 0
             self._store.keep_snapshot(list(self._compaction.lines()), end)
@@ -400,101 +403,3 @@ class StoreLog:
         if self._since_snapshot >= SNAPSHOT_EVERY and not self._lines:
             with suppress(protocol.StoreUnavailable):
                 self._store.keep_snapshot(list(self._compaction.lines()), self._store.last_record())
-
-    def _note(self, record: Record, state: State, jobs: JobHistory) -> None:
-        """Note what a record changes of a job as it stands after the step."""
-        match record:
-            case Predicted(job_id=job_id):
-                self._change(
-                    job_id,
-                    low_seconds=record.low_seconds,
-                    median_seconds=record.median_seconds,
-                    high_seconds=record.high_seconds,
-                )
-            case Instructed(time=now, instruction=Start(job_id, placement) as start):
-                places = _in_short(placement)
-                self._change(
-                    job_id, state="running", start_seconds=now, attempt=start.attempt, places=places
-                )
-            case Instructed(time=now, instruction=Withdraw(job_id, because)):
-                self._change(job_id, state="withdrawn", end_seconds=now, because=because)
-            case EventTaken(event=event.Submitted(job=job)):
-                if CLUSTER_JOB_ID.fullmatch(job.job_id):
-                    self._new[job.job_id] = _row_of_cluster(job)
-                self._change(
-                    job.job_id,
-                    submit_seconds=job.submit_seconds,
-                    deadline_seconds=job.deadline_seconds,
-                )
-            case EventTaken(time=now, event=event.Cancelled(job_id=job_id, by=by)):
-                because = f"cancelled {by_whom(by, jobs.submitted[job_id].user)}"
-                if job_id in state.cancelled:
-                    self._change(job_id, because=because)
-                elif jobs.withdrawn.get(job_id) == because and (
-                    state.ended[job_id].end_seconds == now
-                ):
-                    self._change(job_id, state="cancelled", end_seconds=now, because=because)
-            case EventTaken(event=event.Began(job_id=job_id) as began):
-                self._change(
-                    job_id,
-                    state="running",
-                    start_seconds=began.start_seconds,
-                    attempt=began.attempt,
-                    places=_in_short(began.placement),
-                )
-            case EventTaken(event=event.JobChanged(job_id=job_id)) if job_id not in state.ended:
-                job = state.submitted_job(job_id).job
-                new = self._new.get(job_id)
-                commands = self._inbox.commands
-                known = CommandJob.from_json(new["command"]) if new else commands[job_id]
-                command = known.as_cluster_has_it(job)
-                self._change(
-                    job_id,
-                    name=command.name,
-                    cpus=command.cpus,
-                    deadline_seconds=job.deadline_seconds,
-                    command=command.to_json(),
-                )
-            case EventTaken(time=now, event=event.NotStarted(job_id=job_id)):
-                ended = jobs.withdrawn.get(job_id)
-                self._change(job_id, **_PENDING)
-                if ended is not None:
-                    self._change(job_id, state="cancelled", end_seconds=now, because=ended)
-            case EventTaken(event=event.Held(job_id=job_id)) if job_id in state.held:
-                self._change(job_id, state="held")
-            case EventTaken(event=event.Released(job_id=job_id)) if state.pending_job(job_id):
-                self._change(job_id, state="pending")
-            case EventTaken(event=event.Ended(outcome=outcome)):
-                if outcome.ended_because in event.REQUEUED:
-                    self._change(outcome.job_id, **_PENDING)
-                    return
-                self._change(
-                    outcome.job_id,
-                    state=str(outcome.ended_because),
-                    start_seconds=outcome.start_seconds,
-                    end_seconds=outcome.end_seconds,
-                    exit_code=outcome.exit_code,
-                )
-                if (
-                    outcome.ended_because is not event.EndedBecause.CANCELLED
-                ):  # by whom, stands there
-                    words = end_words(outcome, jobs.submitted[outcome.job_id])
-                    self._change(outcome.job_id, because=words)
-
-    def _change(self, job_id: str, **values: Any) -> None:
-        self._changes.setdefault(job_id, {}).update(values)
-
-
-def _row_of_cluster(job: Job) -> protocol.Row:
-    """Return the row, without a number, of a job that was submitted to the cluster itself."""
-    user = (job.user or "").partition("/")[0]
-    command = CommandJob(job.job_id, job.job_id, (), "/", user=user).as_cluster_has_it(job)
-    return protocol.job_row(
-        protocol.Submit(command), 0, user, job.submit_seconds, command.to_json()
-    )
-
-
-def _in_short(placement: Placement) -> str:
-    """Format a placement: ``node-1:2 node-3:1``, or partitions where nodes are not named."""
-    where = placement.places
-    return " ".join(f"{each[0]}:{each[-1]}" for each in where)

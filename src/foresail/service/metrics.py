@@ -28,7 +28,7 @@ _IDS: Final = ("request_id", "job_id", "milliseconds")
 """Fields that a message may carry beside its words (``extra``)."""
 
 
-class JsonLines(logging.Formatter):
+class _JsonLines(logging.Formatter):
     """A JSON object a line: time, level, message, ids, and the traceback of an error."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -50,7 +50,7 @@ def log_to_standard_error(form: Literal["text", "json"]) -> None:
     """Write what the service says, from level INFO on."""
     handler = logging.StreamHandler()
     plain = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
-    handler.setFormatter(JsonLines() if form == "json" else plain)
+    handler.setFormatter(_JsonLines() if form == "json" else plain)
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)

@@ -8,9 +8,9 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Generic, ParamSpec, TypeVar
 
@@ -21,31 +21,27 @@ from foresail.control.loop import Controller
 from foresail.explain.compiling import CompilerApart
 from foresail.explain.forecast import (
     LEVELS,
-    SCENARIOS,
     Range,
     RunningForecast,
-    WaitingForecasts,
     forecast_running,
 )
-from foresail.explain.futures import stand_in_words
-from foresail.explain.job_columns import NO_JOBS, JobColumns, limit_of
+from foresail.explain.job_columns import NO_JOBS, limit_of
 from foresail.explain.outlook import Outlook, front_of, outlook_maker
-from foresail.explain.start_calibration import MOST, AskedStart, StartCalibration
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.distribution import Floats
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.job import Job
 from foresail.model.view import RunningJob
-from foresail.model.words import count, duration, percent
 from foresail.record.job_life import JobHistory
 from foresail.service.metrics import give_back_free_memory
-from foresail.service.snapshots import DaemonBusy, SnapshotCache
-from foresail.service.store.protocol import (
-    HORIZONS_SECONDS,
-    ForecastKind,
-    ForecastOutcome,
-    ForecastRow,
+from foresail.service.queue_forecasts import (
+    MOST_OUTCOMES,
+    Forecasts,
+    PastForecasts,
+    drawn_forecasts,
+    due_times,
 )
+from foresail.service.snapshots import DaemonBusy, SnapshotCache
 from foresail.service.store.sql_store import SqlStore
 
 FRESH_SECONDS: Final = 2.0
@@ -246,10 +242,6 @@ after the last ones as these took."""
 _PAUSE_SECONDS: Final = 10.0
 """Pause after forecasts that failed."""
 
-_FEWEST_SCENARIOS: Final = 30
-_MOST_WORK: Final = SCENARIOS * 1_000
-"""Jobs times futures at most, unless there are fewer futures than the fewest."""
-
 _MANY: Final = 2_000
 """Number of jobs below which forecasts take no time that counts, but to load kernels."""
 
@@ -269,128 +261,10 @@ _PATIENCE_SECONDS: Final = 1.5
 """Forecasts that take longer than the former are made beside the question, which is answered by
 those of before, or waits for the first ones for so long."""
 
-_ROWS_AT_ONCE: Final = 1_000
 _CALIBRATION_SECONDS: Final = 10.0
-
-_AT_ONCE_SECONDS: Final = 1.0
-_DOUBLED_SECONDS: Final = 60.0
-"""Wait below which nothing is kept of a job, and from which on it is kept at each doubling."""
-
-_MOST_OUTCOMES: Final = 4 * MOST
-_DOUBTFUL: Final = 0.6
-"""Share of the last ranges of a kind below which it is stated with the next ones how many held."""
-
-_LAST: Final = 200
-_FEWEST_LAST: Final = 30
-"""Numbers of forecasts of a kind that its accuracy is stated of, and below which it is not."""
 
 _DRAWING: Final = ThreadPoolExecutor(2, thread_name_prefix="forecasts")
 """Kernels may be compiled here first, for minutes: nothing else waits for these threads."""
-
-
-@dataclass(frozen=True, slots=True)
-class StandInRecord:
-    """Record of the last forecasts in which a simpler rule stood in for the policy's own.
-
-    How many there are, the share of ranges that held, and by how much half of the middles were off.
-    """
-
-    starts: int = 0
-    held: float = 0.0
-    off_seconds: float = 0.0
-
-    @classmethod
-    def from_ends(cls, ends: Sequence[tuple[bool, float]]) -> StandInRecord:
-        """Make it of which ranges held, and by how much (seconds) their middles were off."""
-        if not ends:
-            return cls()
-        held, off = np.array(ends, dtype=np.float64).T
-        return cls(len(ends), float(held.mean()), float(np.median(off)))
-
-    @property
-    def sentence(self) -> str:
-        """By how much such forecasts may be off."""
-        if self.starts < _FEWEST_LAST:
-            return f"by how much is not known yet, after {count(self.starts, 'such start')}"
-        return (
-            f"of the last {count(self.starts, 'such start')} {percent(self.held)} were within "
-            f"their range, and half of them within {duration(self.off_seconds)} of its middle"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class PastForecasts:
-    """Forecasts of which something is known by now."""
-
-    calibration: StartCalibration
-    held: Mapping[int, float]
-    """Share of the last ones that held, by horizon."""
-    stood_in: StandInRecord
-
-    @classmethod
-    def from_outcomes(cls, outcomes: Sequence[ForecastOutcome]) -> PastForecasts:
-        """Compare forecasts, in the order in which they were made, with what came about."""
-        asked: list[AskedStart] = []
-        held: dict[int, list[bool]] = {}
-        stood_in: list[tuple[bool, float]] = []
-        for each in outcomes:
-            row, seconds = each.forecast, each.seconds
-            drawn = Range(row.drawn_low_seconds, row.drawn_median_seconds, row.drawn_high_seconds)
-            made = each.submitted_seconds, row.made_seconds
-            asked.append(AskedStart(*made, drawn, row.waiting, seconds, each.has_started))
-            is_known = each.has_started or seconds > row.high_seconds
-            if is_known and row.kind is not ForecastKind.UNKNOWN:
-                is_within = row.low_seconds <= seconds <= row.high_seconds
-                ahead = horizon(row.median_seconds - row.made_seconds)
-                held.setdefault(ahead, []).append(is_within)
-                if row.stood_in:
-                    stood_in.append((is_within, abs(seconds - row.median_seconds)))
-        return cls(
-            StartCalibration(asked[-MOST:]),
-            {
-                which: sum(some[-_LAST:]) / len(some[-_LAST:])
-                for which, some in held.items()
-                if len(some) >= _FEWEST_LAST
-            },
-            StandInRecord.from_ends(stood_in[-_LAST:]),
-        )
-
-
-def horizon(wait_seconds: float) -> int:
-    """Return the number of the horizon of a forecast wait."""
-    return next(at for at, most in enumerate(HORIZONS_SECONDS) if wait_seconds < most)
-
-
-@dataclass(frozen=True, slots=True)
-class Forecasts:
-    """Forecasts made at a moment."""
-
-    outlook: Outlook
-    """State of the cluster, without what is only drawn by."""
-    drawn: WaitingForecasts
-    """Expected starts of jobs that waited, by id, as they came out."""
-    waiting: WaitingForecasts
-    """The same, corrected by how earlier forecasts have held."""
-    soonest: Mapping[str, Job]
-    """Those that should start at some time by id, in order of expected start."""
-    unknown: frozenset[str]
-    """Jobs of which too little is known for a range."""
-    held: Mapping[int, float]
-    """Share of the last forecasts that held, by horizon."""
-    stood_in: StandInRecord = StandInRecord()
-    stand_in: str | None = None
-    """Reason why a simpler rule than the policy's own starts jobs in the futures, if one does."""
-
-    def doubt(self, start: Range) -> float | None:
-        """Return the share of ranges so far ahead that held, where these were too few."""
-        wait = start.median - self.outlook.now
-        held = self.held.get(horizon(wait), 1.0) if math.isfinite(wait) else 1.0
-        return held if held < _DOUBTFUL else None
-
-    def cause(self, job_id: str) -> Job | None:
-        """Return the job that runs on whose end most of what is open of a start depends."""
-        at = int(self.waiting.causes[self.waiting.places[job_id]])
-        return None if at < 0 else self.outlook.running[at].job
 
 
 class QueueForecaster:
@@ -571,7 +445,7 @@ class QueueForecaster:
         """Know how earlier forecasts have held, as of not long ago."""
         if time.monotonic() - self._past_monotonic > _CALIBRATION_SECONDS:
             self._past_monotonic = time.monotonic()
-            outcomes = await slowly(self._store.forecast_outcomes, _MOST_OUTCOMES, now)
+            outcomes = await slowly(self._store.forecast_outcomes, MOST_OUTCOMES, now)
             self._past = PastForecasts.from_outcomes(outcomes)
 
     def _begun(self) -> asyncio.Task[Forecasts]:
@@ -596,13 +470,13 @@ class QueueForecaster:
         """Keep the forecasts that are due; returns when the next one is."""
         before = self._store.last_forecasts() if self._kept is None else self._kept
         kept = {each: before[each] for each in made.waiting if each in before}
-        for rows in _due_rows(made, before, self._snapshots.estimates):  # others write in between
+        for rows in made.due_rows(before, self._snapshots.estimates):  # others write in between
             self._store.keep_forecasts(rows)
             kept.update((row.job_id, row.made_seconds) for row in rows)
         if len(made.waiting) > _MANY:
             give_back_free_memory()  # that drawing took
         self._kept = kept
-        due: float = _due_seconds(made.outlook.waiting.jobs, kept).min(initial=math.inf)
+        due: float = due_times(made.outlook.waiting.jobs, kept).min(initial=math.inf)
         return due
 
     def _made(self, task: asyncio.Task[Forecasts]) -> None:
@@ -626,58 +500,3 @@ def _as_believed(running: RunningJob, now: float) -> RunningForecast:
     begun, limit = running.start_seconds, limit_of(running.job)
     ends = [max(now, begun + min(each, limit)) for each in seconds]
     return RunningForecast(Range(*ends), None, None)
-
-
-def _due_seconds(jobs: JobColumns, kept: Mapping[str, float]) -> Floats:
-    """Return when the next forecast of each job is to be kept, by when the last ones were made."""
-    last = np.array([kept.get(job_id, math.nan) for job_id in jobs.places], dtype=np.float64)
-    submitted = jobs.table["submitted"]
-    doubled = np.maximum(_DOUBLED_SECONDS, 2.0 * (last - submitted))
-    return submitted + np.where(np.isnan(last), _AT_ONCE_SECONDS, doubled)
-
-
-def _due_rows(
-    made: Forecasts, kept: Mapping[str, float], estimates: Mapping[str, float]
-) -> Iterator[list[ForecastRow]]:
-    """Yield what is to be kept of forecasts, some at a time; nothing of jobs that never start."""
-    now, jobs = made.outlook.now, made.outlook.waiting.jobs
-    ends = np.isfinite(made.waiting.starts[-1, : len(jobs)])
-    due = np.flatnonzero((_due_seconds(jobs, kept) <= now) & ends)
-    for some in np.split(due, range(_ROWS_AT_ONCE, len(due), _ROWS_AT_ONCE)):
-        starts = made.waiting.starts[:, some], made.drawn.starts[:, some]
-        ranges = np.concatenate((*starts, made.waiting.ends[::2, some]))
-        waits = [jobs.pending[at].job for at in some.tolist()]
-        rows = ranges.T.tolist()
-        for job, row in zip(waits, rows, strict=True):
-            row[6:6] = [made.stand_in is not None]
-            row += [estimates.get(job.job_id), job.partition]
-        kinds = [_kind_of_forecast(job.job_id, made.unknown, kept) for job in waits]
-        yield [
-            ForecastRow(job.job_id, now, kind, len(made.waiting), *row)
-            for job, kind, row in zip(waits, kinds, rows, strict=True)
-        ]
-
-
-def _kind_of_forecast(job_id: str, unknown: Container[str], kept: Container[str]) -> ForecastKind:
-    if job_id in unknown:
-        return ForecastKind.UNKNOWN
-    return ForecastKind.WAITING if job_id in kept else ForecastKind.SUBMISSION
-
-
-def drawn_forecasts(
-    outlook: Outlook,
-    starts: StartForecaster,
-    past: PastForecasts,
-    alike: Mapping[str, Job] = MappingProxyType({}),
-) -> Forecasts:
-    """The forecasts of an outlook, of fewer futures the more jobs wait."""
-    scenarios = max(_FEWEST_SCENARIOS, min(SCENARIOS, _MOST_WORK // (1 + len(outlook.waiting))))
-    drawn = starts.forecast(outlook, scenarios=scenarios, alike=alike)
-    waiting = past.calibration.corrected(outlook.now, drawn)
-    jobs, medians = outlook.waiting.jobs, waiting.starts[1]
-    expected = np.argsort(medians, kind="stable")[: np.count_nonzero(np.isfinite(medians))]
-    soonest = {(job := jobs.pending[at].job).job_id: job for at in expected.tolist()}
-    unknown = starts.unknown(outlook, waiting)
-    stood = replace(outlook, rule=None, recent=())
-    stand_in = stand_in_words(outlook)
-    return Forecasts(stood, drawn, waiting, soonest, unknown, past.held, past.stood_in, stand_in)

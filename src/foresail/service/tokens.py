@@ -1,4 +1,4 @@
-"""Tokens: who asks, what they may do, and where that and the audit log are durable."""
+"""Tokens and accounts: who asks, what they may do; where that and the audit log are durable."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from sqlalchemy import Executable, insert, select, update
 
+from foresail.live.accounts import Account, account_of, account_of_uid, own_account
 from foresail.model.errors import InputError
 from foresail.service.store.database import Database
 from foresail.service.store.protocol import AUDIT, TOKENS
@@ -107,7 +108,7 @@ class Tokens:
         What is looked up is a digest, which whoever guesses cannot steer: how long it takes says
         nothing of the secrets that there are.
         """
-        digest = digest_of(secret)
+        digest = _digest_of(secret)
         token = self._by_digest.get(digest)
         if token is None or not hmac.compare_digest(token.digest, digest):
             return None
@@ -132,7 +133,7 @@ class Tokens:
         now, secret = time.time(), _PREFIX + secrets.token_urlsafe(_BYTES)
         token = AccessToken(
             token_id=secrets.token_hex(8),
-            digest=digest_of(secret),
+            digest=_digest_of(secret),
             user=user,
             role=role,
             label=label,
@@ -171,6 +172,60 @@ class Tokens:
         return [(row.pop("number"), AuditEntry(**row)) for row in rows]
 
 
-def digest_of(secret: str) -> str:
+def _digest_of(secret: str) -> str:
     """Return the stored digest of a secret."""
     return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()
+
+
+class ServedAccounts:
+    """All accounts of the machine each by itself, the service's own alone, or users sharing it."""
+
+    def __init__(self, *, shared_account: bool) -> None:
+        self.own = own_account()
+        self._shared_account = shared_account
+        self.keeps_apart = self.own.uid == 0 and not shared_account
+        """True if each user's jobs run as that user."""
+
+    @property
+    def says(self) -> str:
+        """Return the accounts served, in a sentence."""
+        if self.keeps_apart:
+            return "each job runs as the account that submits it"
+        if self._shared_account:
+            return f"users are not kept apart: all jobs run as {self.own.name}"
+        return f"{self.own.name} alone is served"
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Return what every user should know of it."""
+        return (self.says,) if self._shared_account else ()
+
+    @property
+    def socket_mode(self) -> int:
+        """Return who may connect on the machine itself: those who share an account have tokens."""
+        return 0o666 if self.keeps_apart else 0o600
+
+    def account(self, user: str) -> Account:
+        """Return the account of a user's jobs; raises ``InputError`` if the user is not served."""
+        if self.keeps_apart:
+            return account_of(user)
+        if self._shared_account or user == self.own.name:
+            return self.own
+        raise InputError(
+            f"this service serves {self.own.name} alone",
+            field="user",
+            value=user,
+            expected="a service that root runs, or shared_account = true",
+        )
+
+    def other_account(self, user: str) -> Account | None:
+        """The same, or None where all run as the service's own."""
+        return self.account(user) if self.keeps_apart else None
+
+    def caller(self, uid: int) -> tuple[str, Role]:
+        """Return the user and role of an account of the machine without a token."""
+        if uid in (0, self.own.uid):
+            return self.own.name, Role.ADMIN
+        if not self.keeps_apart:
+            raise InputError(f"no account but {self.own.name} is served without a token")
+        return account_of_uid(uid).name, Role.USER

@@ -29,7 +29,7 @@ from foresail.record.records import NODES
 from foresail.record.run_fold import RunFold
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.exchange import recovered
-from foresail.service.session import StateFolder
+from foresail.service.state_folder import StateFolder
 from foresail.service.store import protocol
 from foresail.service.store.database import Database
 from foresail.service.store.sql_store import SqlStore
@@ -291,7 +291,7 @@ _RECORDS_AT_ONCE: Final = 5_000
 _PAGES_AT_ONCE: Final = 1_000
 
 
-def leaving_jobs(store: SqlStore, cutoff: float, needed: Container[str]) -> list[str]:
+def _leaving_jobs(store: SqlStore, cutoff: float, needed: Container[str]) -> list[str]:
     """The jobs that leave, in order of their ends, but for those that the run still knows."""
     wanted = select(protocol.JOBS.c.job_id).where(protocol.JOBS.c.end_seconds < cutoff)
     found = store.database.rows(
@@ -300,7 +300,7 @@ def leaving_jobs(store: SqlStore, cutoff: float, needed: Container[str]) -> list
     return [job_id for (job_id,) in found if job_id not in needed]
 
 
-def take_out(store: SqlStore, job_ids: Sequence[str], last: int, cutoff: float) -> Iterator[None]:
+def _take_out(store: SqlStore, job_ids: Sequence[str], last: int, cutoff: float) -> Iterator[None]:
     """Take out jobs, and records up to a number but for those of jobs that stay; pausing often.
 
     The first record stays, as do those of nodes: every job's story begins with them.
@@ -327,7 +327,7 @@ def take_out(store: SqlStore, job_ids: Sequence[str], last: int, cutoff: float) 
     yield
 
 
-def shrink(store: SqlStore) -> Iterator[None]:
+def _shrink(store: SqlStore) -> Iterator[None]:
     """Give the system back what a SQLite file has no use for, some pages at a time."""
     left = float("inf")
     while store.database.keeps_room:
@@ -404,14 +404,14 @@ class Retention:
             newest = select(end).where(end.is_not(None)).order_by(end.desc())
             rows = database.rows(newest.limit(1).offset(self._keep_jobs - 1))
             cutoff = max([cutoff, *(row[0] for row in rows)])
-        if not leaving_jobs(self._store, cutoff, ()):
+        if not _leaving_jobs(self._store, cutoff, ()):
             return 0
         self._is_forgotten.clear()
         self._to_stay = database.rows(select(func.count()).where(end >= cutoff))[0][0]
         self._is_forgotten.wait(_PATIENCE_SECONDS)
         known = recovered(self._store)
         self._store.keep_snapshot(list(known.compaction.lines()), known.end)
-        job_ids = leaving_jobs(self._store, cutoff, known.run.history.submitted)
+        job_ids = _leaving_jobs(self._store, cutoff, known.run.history.submitted)
         if not job_ids:
             return 0
         last_about = select(func.max(protocol.RECORDS.c.number)).where(
@@ -420,8 +420,8 @@ class Retention:
         last = min(known.end, database.rows(last_about)[0][0] or 0)
         self._put_away(job_ids, last)
         self._remove_files(set(job_ids))
-        self._slowly(take_out(self._store, job_ids, last, cutoff))
-        self._slowly(shrink(self._store))
+        self._slowly(_take_out(self._store, job_ids, last, cutoff))
+        self._slowly(_shrink(self._store))
         return len(job_ids)
 
     def _put_away(self, job_ids: Sequence[str], last: int) -> None:

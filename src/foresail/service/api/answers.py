@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from foresail.explain.forecast import Range
+from foresail.explain.reason_words import reason_words
+from foresail.model.decision import Reason
 from foresail.model.words import CLUSTER_JOB_ID
 
 JobState = Literal[
@@ -42,6 +44,12 @@ class ReasonAnswer(BaseModel):
     code: str = Field(examples=["no_room"], description="One of a closed list.")
     sentence: str = Field(examples=["needs 8 cpus and 4 are free"])
     numbers: dict[str, float | str] = Field(examples=[{"cpus": 8, "free": 4}])
+
+    @classmethod
+    def from_reason(cls, reason: Reason, now: float) -> ReasonAnswer:
+        """Put a reason into words, as of a moment (Unix seconds)."""
+        sentence = reason_words(reason, now)
+        return cls(code=str(reason.code), sentence=sentence, numbers=dict(reason.numbers))
 
 
 class ChancesAnswer(BaseModel):

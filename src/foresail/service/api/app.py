@@ -24,9 +24,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from foresail import __version__
 from foresail.model.errors import ForesailError
 from foresail.service.api import forecasts, jobs, problems, service
-from foresail.service.api.callers import AnyCaller, Caller, Door, Parts, ServiceParts
+from foresail.service.api.callers import AnyCaller, Caller, Door, Parts
 from foresail.service.connections import PEER
 from foresail.service.metrics import ServiceMetrics
+from foresail.service.parts import ServiceParts
 from foresail.service.store.database import Database
 
 _PAGE: Final = APIRouter(include_in_schema=False)

@@ -15,8 +15,6 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from foresail.control.loop import Controller
-from foresail.explain.forecast import Range, RunningForecast
-from foresail.explain.reason_words import reason_words
 from foresail.explain.start_words import UNKNOWN, chance_by, range_words
 from foresail.live.command_job import CommandJob
 from foresail.model.decision import Reason, ReasonCode
@@ -27,8 +25,8 @@ from foresail.service.api import answers, callers
 from foresail.service.api.problems import CallRefused, api_router
 from foresail.service.api.service import running_bar, seen_by, waiting_bar
 from foresail.service.api.submissions import JobChecks, JobRequest
-from foresail.service.slow_answers import Forecasts
-from foresail.service.snapshots import ClusterSnapshot
+from foresail.service.parts import ClusterLimits, ServiceParts
+from foresail.service.queue_forecasts import Forecasts
 from foresail.service.store.protocol import HORIZONS_SECONDS, Judged, Row
 
 router: Final = api_router("forecasts")
@@ -80,7 +78,7 @@ async def forecast(
     if row["state"] == "running":
         answer = await _of_running(parts, job_id)
     else:
-        require_waiting(row)
+        _require_waiting(row)
         forecasts = await (
             parts.forecaster.of_job(job_id) if arrivals else parts.forecaster.ahead(arrivals=False)
         )
@@ -128,7 +126,7 @@ async def what_if(
         asked = body.job.model_copy(update=given)
         submitted = snapshot.unix_seconds
     user = caller.user if body.job_id is None else row["user"]
-    limits, account = callers.ClusterLimits(snapshot.cluster), parts.served.other_account(user)
+    limits, account = ClusterLimits(snapshot.cluster), parts.served.other_account(user)
     checks = JobChecks(user, limits, parts.directories, account=account)
     if body.job is not None:
         limit = (await asyncio.to_thread(checks.job, body.job)).requested_seconds
@@ -188,9 +186,9 @@ async def predictions(caller: callers.AnyCaller, parts: callers.Parts) -> answer
     )
 
 
-async def _pending(parts: callers.ServiceParts, row: Row) -> PendingJob:
+async def _pending(parts: ServiceParts, row: Row) -> PendingJob:
     """Return a job that waits, as the daemon has it; raises ``CallRefused`` if it does not."""
-    require_waiting(row)
+    _require_waiting(row)
     job_id = row["job_id"]
     pending = await parts.snapshots.ask(lambda controller, _: controller.state.pending_job(job_id))
     if pending is None:
@@ -230,7 +228,7 @@ def forecast_answer(
         sentence=f"starts {range_words(start.model_dump(), now)}" if is_known else UNKNOWN,
         is_known=is_known,
         held=doubt,
-        remarks=[*_remarks(forecasts, job_id, found.start, doubt)] if is_known else [],
+        remarks=[*_remarks(forecasts, job_id, doubt)] if is_known else [],
         chances=_chances(start, found.never, now, before) if is_known else None,
         start=start,
         end=answers.RangeAnswer.from_quantiles(found.end),
@@ -257,9 +255,9 @@ def _chances(
     )
 
 
-def _remarks(forecasts: Forecasts, job_id: str, start: Range, doubt: float | None) -> Iterator[str]:
+def _remarks(forecasts: Forecasts, job_id: str, doubt: float | None) -> Iterator[str]:
     """Yield what makes a range wide, and how far it can be relied on."""
-    now = forecasts.outlook.now
+    now, start = forecasts.outlook.now, forecasts.waiting[job_id].start
     if math.isinf(start.median):
         return
     cause, job = forecasts.cause(job_id), forecasts.soonest[job_id]
@@ -276,16 +274,9 @@ def _remarks(forecasts: Forecasts, job_id: str, start: Range, doubt: float | Non
         yield f"may be off ({forecasts.stood_in.sentence}): {forecasts.stand_in}"
 
 
-async def end_ahead(
-    parts: callers.ServiceParts, snapshot: ClusterSnapshot, job_id: str
-) -> RunningForecast | None:
-    """Return when a job ends, by what was learned; None if it runs no more."""
-    return (await parts.forecaster.ends(snapshot.running, parts.now())).get(job_id)
-
-
-async def _of_running(parts: callers.ServiceParts, job_id: str) -> answers.ForecastAnswer | None:
+async def _of_running(parts: ServiceParts, job_id: str) -> answers.ForecastAnswer | None:
     snapshot, now = await callers.current_snapshot(parts), parts.now()
-    found = await end_ahead(parts, snapshot, job_id)
+    found = (await parts.forecaster.ends(snapshot.running, now)).get(job_id)
     if found is None:
         return None
     end = answers.RangeAnswer.from_quantiles(found.end)
@@ -299,18 +290,7 @@ async def _of_running(parts: callers.ServiceParts, job_id: str) -> answers.Forec
     )
 
 
-def reason_answer(reason: Reason | None, snapshot: ClusterSnapshot) -> answers.ReasonAnswer | None:
-    """Return why a job waits, in words."""
-    if reason is None:
-        return None
-    return answers.ReasonAnswer(
-        code=str(reason.code),
-        sentence=reason_words(reason, snapshot.unix_seconds),
-        numbers=dict(reason.numbers),
-    )
-
-
-def require_waiting(row: Row) -> None:
+def _require_waiting(row: Row) -> None:
     """Refuse to look ahead for a job that runs or has ended."""
     if row["state"] not in ("pending", "held"):
         raise CallRefused(
@@ -358,7 +338,7 @@ async def wait(
     """Explain a wait: place in the queue, and what would help; others' jobs nameless."""
     row = await asyncio.to_thread(callers.own_job, parts, caller, job_id)
     job_id = row["job_id"]
-    require_waiting(row)
+    _require_waiting(row)
 
     def stands(controller: Controller, _: object) -> _Standing:
         state = controller.state
@@ -385,7 +365,9 @@ async def wait(
     return answers.WaitAnswer(
         job_id=job_id,
         now_seconds=parts.now(),
-        reason=reason_answer(reason, snapshot),
+        reason=None
+        if reason is None
+        else answers.ReasonAnswer.from_reason(reason, snapshot.unix_seconds),
         place=None if place is None else place + 1,
         pending=len(standing.startable),
         running=[
@@ -434,7 +416,7 @@ def _plain_helps(job_id: str, reason: Reason | None) -> Iterator[answers.HelpAns
 
 
 async def _tried_helps(
-    parts: callers.ServiceParts,
+    parts: ServiceParts,
     command: CommandJob,
     standing: _Standing,
     forecasts: Forecasts | None,

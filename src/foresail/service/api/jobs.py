@@ -15,9 +15,6 @@ from foresail.explain.forecast import Range
 from foresail.explain.story import story
 from foresail.live.accounts import log_is_cut, read_log
 from foresail.live.command_job import CommandJob
-from foresail.model.errors import InputError
-from foresail.model.event import EndedBecause
-from foresail.model.job import Dependency, DependencyKind
 from foresail.model.words import LEFT_TO
 from foresail.record.log_text import parse_record
 from foresail.service.api import answers, submissions
@@ -25,7 +22,6 @@ from foresail.service.api.callers import (
     AnyCaller,
     Caller,
     Parts,
-    ServiceParts,
     Submitter,
     current_snapshot,
     jobs_meant,
@@ -34,9 +30,10 @@ from foresail.service.api.callers import (
     own_job,
     own_job_soon,
 )
-from foresail.service.api.forecasts import end_ahead, forecast_answer, reason_answer
+from foresail.service.api.forecasts import forecast_answer
 from foresail.service.api.problems import CallRefused, api_router
-from foresail.service.slow_answers import Forecasts
+from foresail.service.parts import ServiceParts
+from foresail.service.queue_forecasts import Forecasts
 from foresail.service.snapshots import ClusterSnapshot
 from foresail.service.store.protocol import Command, CommandRequest, JobsWanted, Row, Submit
 
@@ -92,7 +89,9 @@ async def submit(
     def check() -> submissions.Submission:
         submission = checks.submission(
             body.jobs if isinstance(body, submissions.JobsRequest) else [body],
-            lambda each: _still_to_wait_for(each, jobs_meant(parts, caller, each.job_ids[0])),
+            lambda each: submissions.still_to_wait_for(
+                each, jobs_meant(parts, caller, each.job_ids[0])
+            ),
         )
         most = parts.configuration.limits.pending_jobs
         waiting = parts.counts.reserve(caller.user, submission.jobs, most)
@@ -123,35 +122,6 @@ async def submit(
         for job in jobs:
             job.warnings.append(busy)
     return answers.SubmittedAnswer(jobs=jobs)
-
-
-def _still_to_wait_for(dependency: Dependency, rows: Sequence[Row]) -> Dependency | None:
-    """Return what is left of a dependency on these jobs; None if nothing.
-
-    Raises ``LookupError`` if there are none, ``InputError`` if what waits for it can never run.
-    """
-    if not rows:
-        raise LookupError
-    kind = dependency.kind
-    ended = [row for row in rows if row["end_seconds"] is not None]
-    failed = next((row for row in ended if row["state"] != EndedBecause.COMPLETED), None)
-    never = failed if kind is DependencyKind.AFTER_OK else None
-    if kind is DependencyKind.AFTER_NOT_OK:
-        if failed is not None:
-            kind = DependencyKind.AFTER_ANY
-        elif len(ended) == len(rows):
-            never = ended[-1]
-    if never is not None:
-        raise InputError(
-            f"can never run: job {never['job_id']} is {never['state']}",
-            field="after",
-            value=dependency.job_ids[0],
-            expected="jobs that have completed or may yet"
-            if kind is DependencyKind.AFTER_OK
-            else "jobs that have failed or may yet",
-        )
-    left = tuple(row["job_id"] for row in rows if row["end_seconds"] is None)
-    return Dependency(kind, left) if left else None
 
 
 @router.get("/jobs")
@@ -221,10 +191,11 @@ async def show(job_id: answers.JobId, caller: AnyCaller, parts: Parts) -> answer
         "log_is_cut": log_is_cut(parts.folder.attempts, answer.job_id, answer.attempt)
     }
     snapshot = await parts.snapshots.look() if answer.state == "running" else None
-    ahead = None if snapshot is None else await end_ahead(parts, snapshot, answer.job_id)
+    ends = snapshot and await parts.forecaster.ends(snapshot.running, parts.now())
+    ahead = ends.get(answer.job_id) if ends else None
     if ahead is not None and answer.start_seconds is not None:
-        ends = ahead.end.low, ahead.end.median, ahead.end.high
-        lasts = Range(*(each - answer.start_seconds for each in ends))
+        moments = ahead.end.low, ahead.end.median, ahead.end.high
+        lasts = Range(*(each - answer.start_seconds for each in moments))
         changed["belief"] = answers.RangeAnswer.from_quantiles(lasts)
     return answer.model_copy(update=changed)
 
@@ -246,10 +217,13 @@ async def _job_answers(
     )
 
     def answer() -> list[answers.JobAnswer]:
-        words: dict[int, answers.ReasonAnswer | None] = {}  # alike jobs share a reason
+        words: dict[int, answers.ReasonAnswer] = {}  # alike jobs share a reason
         if snapshot is not None:
-            several = {id(each): each for each in map(reasons.get, waiting)}
-            words = {key: reason_answer(each, snapshot) for key, each in several.items()}
+            seen = snapshot.unix_seconds
+            several = {id(each): each for each in map(reasons.get, waiting) if each is not None}
+            words = {
+                key: answers.ReasonAnswer.from_reason(each, seen) for key, each in several.items()
+            }
         said = {job_id: words.get(id(reasons.get(job_id))) for job_id in waiting}
         return [_job(row, snapshot, said, forecasts, now, busy) for row in rows]
 

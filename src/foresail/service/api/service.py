@@ -25,12 +25,13 @@ from foresail.service.api.callers import (
     Caller,
     Operator,
     Parts,
-    ServiceParts,
     caller_of,
     current_snapshot,
 )
 from foresail.service.api.problems import CallRefused, api_router
-from foresail.service.slow_answers import FRESH_SECONDS, Forecasts, Overview
+from foresail.service.parts import ServiceParts
+from foresail.service.queue_forecasts import Forecasts
+from foresail.service.slow_answers import FRESH_SECONDS, Overview
 from foresail.service.snapshots import ClusterSnapshot, DaemonBusy
 from foresail.service.store.protocol import Command, CommandRequest, JobsWanted
 from foresail.service.tokens import AccessToken, Role

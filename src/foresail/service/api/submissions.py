@@ -17,11 +17,12 @@ from foresail.live.command_job import CommandJob, dependency_words
 from foresail.live.jobs_file import JobLines
 from foresail.model.containers import replaced
 from foresail.model.errors import InputError
+from foresail.model.event import EndedBecause
 from foresail.model.job import Dependency, DependencyKind, parse_dependencies
 from foresail.service.api.answers import JobId
-from foresail.service.api.callers import ClusterLimits, KnownDirectories
 from foresail.service.mail import checked_mail
-from foresail.service.store.protocol import Request, Submit
+from foresail.service.parts import ClusterLimits, KnownDirectories
+from foresail.service.store.protocol import Request, Row, Submit
 
 MOST_JOBS: Final = 10_000
 """Number of jobs that one call may submit, members of arrays counted."""
@@ -416,6 +417,35 @@ def _known(
         circle = " after ".join(error.args[1][::-1])
         raise InputError(f"jobs wait for each other: {circle}", field="after") from error
     return known
+
+
+def still_to_wait_for(dependency: Dependency, rows: Sequence[Row]) -> Dependency | None:
+    """Return what is left of a dependency on these jobs; None if nothing.
+
+    Raises ``LookupError`` if there are none, ``InputError`` if what waits for it can never run.
+    """
+    if not rows:
+        raise LookupError
+    kind = dependency.kind
+    ended = [row for row in rows if row["end_seconds"] is not None]
+    failed = next((row for row in ended if row["state"] != EndedBecause.COMPLETED), None)
+    never = failed if kind is DependencyKind.AFTER_OK else None
+    if kind is DependencyKind.AFTER_NOT_OK:
+        if failed is not None:
+            kind = DependencyKind.AFTER_ANY
+        elif len(ended) == len(rows):
+            never = ended[-1]
+    if never is not None:
+        raise InputError(
+            f"can never run: job {never['job_id']} is {never['state']}",
+            field="after",
+            value=dependency.job_ids[0],
+            expected="jobs that have completed or may yet"
+            if kind is DependencyKind.AFTER_OK
+            else "jobs that have failed or may yet",
+        )
+    left = tuple(row["job_id"] for row in rows if row["end_seconds"] is None)
+    return Dependency(kind, left) if left else None
 
 
 _ONE: Final = "one job"
