@@ -281,21 +281,18 @@ class JobLines:
         if not text or text.startswith("#"):
             return None
         earlier = set(self.known)
-        record = {"command": text} if not text.startswith("{") else self._object(text, line)
         try:
+            is_plain = not text.startswith("{")
+            record = {"command": text} if is_plain else _json_object(text, self._source, line)
             job = self.job(record, line)
             if problems := _dependency_problems(self._source, [(line, job)], earlier):
                 raise InvalidJobs(problems)
         except InvalidJobs:
             self.known = earlier
             raise
-        return job
-
-    def _object(self, text: str, line: int) -> dict[str, Any]:
-        try:
-            return _json_object(text, self._source, line)
         except InputError as error:
             raise InvalidJobs([error]) from error
+        return job
 
     def job(self, record: Mapping[str, Any], line: int | None) -> CommandJob:
         """The job of one record; raises ``InvalidJobs`` with a problem for every wrong field."""
@@ -492,14 +489,12 @@ def _dependency_problems(
         for earlier in job.after:
             if earlier not in ids:
                 near = get_close_matches(earlier, ids, n=1)
-                where: dict[str, Any] = {
-                    "source": source,
-                    "line": line,
-                    "field": "after",
-                    "value": earlier,
-                }
                 expected = repr(near[0]) if near else "the name of another job"
-                problems.append(InputError("no job of this name", **where, expected=expected))
+                where: dict[str, Any] = {"source": source, "line": line, "field": "after"}
+                problem = InputError(
+                    "no job of this name", **where, value=earlier, expected=expected
+                )
+                problems.append(problem)
     try:
         TopologicalSorter({job.job_id: job.after for _, job in jobs}).prepare()
     except CycleError as error:

@@ -44,20 +44,12 @@ class _Header:
     version: int = _VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class LogSnapshot:
-    """Records that stand for a log up to byte ``end``, as lines."""
-
-    end: int
-    lines: bytes
-
-
 def snapshot_path(log: Path) -> Path:
     """Return where the snapshot of a log is: beside it."""
     return log.with_name("snapshot.jsonl")
 
 
-def write_snapshot(path: Path, lines: Iterable[str], log: Path, end: int) -> None:
+def _write_snapshot(path: Path, lines: Iterable[str], log: Path, end: int) -> None:
     """Write a snapshot, whole or not at all.
 
     ``end`` is the byte of the log up to which these lines stand for it.
@@ -71,8 +63,8 @@ def write_snapshot(path: Path, lines: Iterable[str], log: Path, end: int) -> Non
     write_durably(path, json.dumps(asdict(header)).encode() + b"\n" + content)
 
 
-def read_snapshot(path: Path, log: bytes) -> LogSnapshot | None:
-    """The snapshot of a log, if there is one that can be used."""
+def _read_snapshot(path: Path, log: bytes) -> tuple[int, bytes] | None:
+    """The place in a log that its snapshot stands for, and the lines; None if none can be used."""
     try:
         first, _, lines = path.read_bytes().partition(b"\n")
         header = _Header(**json.loads(first))
@@ -84,7 +76,7 @@ def read_snapshot(path: Path, log: bytes) -> LogSnapshot | None:
         )
     except (OSError, ValueError, TypeError):
         return None
-    return LogSnapshot(header.end, lines) if fits else None
+    return (header.end, lines) if fits else None
 
 
 def _digest(content: bytes) -> str:
@@ -138,7 +130,7 @@ class RunLog(log_text.DurableLog):
         if self._since_snapshot >= max(SNAPSHOT_EVERY, len(self._compaction)):
             self._since_snapshot = 0
             with suppress(OSError):
-                write_snapshot(self._snapshot, self._compaction.lines(), self._path, self._end)
+                _write_snapshot(self._snapshot, self._compaction.lines(), self._path, self._end)
 
 
 _MARK: Final = log_text.COMMITTED_LINE.encode()
@@ -257,12 +249,12 @@ def _end_without_marks(content: bytes, path: Path) -> int:
 
 def _known(content: bytes, path: Path, compares_with: Scheduler | None) -> KnownRun:
     """Read the records of whole steps: those of a snapshot first, and what follows it."""
-    snapshot = read_snapshot(snapshot_path(path), content)
+    snapshot = _read_snapshot(snapshot_path(path), content)
     known, begin = KnownRun.beginning(compares_with), 0
     if snapshot is not None:
         try:
-            _fold(known, snapshot.lines, 0, path)
-            known.since_snapshot, begin = 0, snapshot.end
+            _fold(known, snapshot[1], 0, path)
+            known.since_snapshot, begin = 0, snapshot[0]
         except InputError:  # it is not what this version would have written: do without
             known = KnownRun.beginning(compares_with)
     _fold(known, content, begin, path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -112,7 +112,6 @@ def _schedule(daemon: Daemon, run: RunDirectory, policy: str, engine: str) -> Sc
     )
     origin = min((job.submit_seconds for job in daemon.jobs.submitted.values()), default=0.0)
     controller = daemon.controller
-    counters = controller.counters
     return Schedule(
         jobs=table.with_columns(pl.col(name) - origin for name in _TIMES),
         meta=ScheduleMeta(
@@ -121,10 +120,7 @@ def _schedule(daemon: Daemon, run: RunDirectory, policy: str, engine: str) -> Sc
             workload=run.settings().source,
             conventions=controller.conventions.name,
             counters={
-                "passes": counters.passes,
-                "corrections": counters.corrections,
-                "refusals": counters.refusals,
-                "delayed_heads": counters.delayed_heads,
+                **asdict(controller.counters),
                 "never_started": len(daemon.left) + len(daemon.jobs.withdrawn),
             },
             manifest={"origin_unix_seconds": origin, "run_directory": run.path.name},

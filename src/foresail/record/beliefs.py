@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from functools import lru_cache
 from typing import Final
 
@@ -146,66 +147,41 @@ def shared_belief(
     return LoggedBelief(mean, exact, values) if values else Point(mean)
 
 
+class CallKind(Enum):
+    """Kind of a call about a job that waits, or begins to run."""
+
+    ASKED = auto()
+    """It was submitted, and its runtime predicted."""
+    ASKED_AGAIN = auto()
+    """The belief was made anew, and came out otherwise: that teaches the predictor nothing, but is
+    what the job is believed to take from then on."""
+    STARTED = auto()
+    """An attempt started."""
+    NOT_BEGUN = auto()
+    """The start of an attempt was not carried out."""
+    WITHDRAWN = auto()
+    """It will not run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A job was submitted, and its runtime predicted."""
+    """A call about a job at a time."""
 
-    job: Job
-    now: float
-
-
-@dataclass(frozen=True, slots=True)
-class AskedAgain:
-    """The belief about a job that waits was made anew, and came out otherwise.
-
-    It teaches the predictor nothing, but is what the job is believed to take from then on.
-    """
-
-    job: Job
-    now: float
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """An attempt of a job started."""
-
-    job: Job
-    now: float
-
-
-@dataclass(frozen=True, slots=True)
-class NotBegun:
-    """The start of an attempt was not carried out."""
-
-    job: Job
-    now: float
-
-
-@dataclass(frozen=True, slots=True)
-class JobWithdrawn:
-    """A job that waited will not run; made to predictors that watch withdrawals."""
-
+    kind: CallKind
     job: Job
     now: float
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """An attempt ended, of this run or of an earlier one."""
+    """An attempt ended, of this run or of an earlier one; or a part of a job."""
 
     job: Job
     outcome: Outcome
+    is_part: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedPart:
-    """A part of a job ended; made to predictors that observe tasks."""
-
-    job: Job
-    outcome: Outcome
-
-
-PredictorCall = Asked | AskedAgain | Started | NotBegun | JobWithdrawn | Observed | ObservedPart
+PredictorCall = Asked | Observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,20 +199,20 @@ def teach(predictor: Predictor, calls: Iterable[PredictorCall]) -> Mapping[str, 
         job = call.job
         job_id = job.job_id
         match call:
-            case Asked(now=now):
+            case Asked(kind=CallKind.ASKED, now=now):
                 belief = predictor.predict(job, now)
                 beliefs[job_id] = JobBeliefs(belief, belief)
-            case AskedAgain(now=now) if predictor.refreshes_predictions:
+            case Asked(kind=CallKind.ASKED_AGAIN, now=now) if predictor.refreshes_predictions:
                 latest = predictor.refreshed(job, now)
                 beliefs[job_id] = replace(beliefs[job_id], latest=latest)
-            case Started(now=now):
+            case Asked(kind=CallKind.STARTED, now=now):
                 predictor.started(job, now)
-            case NotBegun(now=now):
+            case Asked(kind=CallKind.NOT_BEGUN, now=now):
                 predictor.not_started(job, now)
                 beliefs[job_id] = replace(beliefs[job_id], latest=beliefs[job_id].first)
-            case JobWithdrawn(now=now):
+            case Asked(kind=CallKind.WITHDRAWN, now=now):
                 predictor.withdrawn(job, now)
-            case ObservedPart(outcome=outcome):
+            case Observed(outcome=outcome, is_part=True):
                 predictor.part_ended(job, outcome)
             case Observed(outcome=outcome):
                 predictor.observe(job, outcome)

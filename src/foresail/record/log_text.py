@@ -290,7 +290,7 @@ def parse_record(line: str, source: object, number: int) -> records.Record:
             if field in plain:
                 plain[field] = _typed(plain[field], types)
         if kind is records.ReasonsChanged:
-            plain["reasons"] = _AlikeFields.model_validate(plain["reasons"]).reasons()
+            plain["reasons"] = _checked(AlikeReasons, plain["reasons"])
         return _checked(kind, plain)  # type: ignore[no-any-return] # it is one of _KINDS
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
@@ -357,20 +357,6 @@ def _fixed(attributes: dict[str, str]) -> Mapping[str, str]:
     return MappingProxyType(attributes) if attributes else NO_ATTRIBUTES
 
 
-class _AlikeFields(pydantic.BaseModel):
-    """Reasons of one kind as they stand in the log."""
-
-    model_config = pydantic.ConfigDict(extra="forbid")
-
-    code: ReasonCode
-    job_ids: tuple[str, ...]
-    numbers: dict[str, float | str] = {}
-    by_job: dict[str, tuple[float | str, ...]] = {}
-
-    def reasons(self) -> AlikeReasons:
-        return AlikeReasons(self.code, self.job_ids, self.numbers, self.by_job)
-
-
 class _JobFields:
     """The fields of a job as it stands in the log; which may be missing, the job itself knows."""
 
@@ -390,6 +376,9 @@ class _JobFields:
     options: tuple[PlacementOption, ...]
     conditions: StartConditions | None
 
+
+_AS_LOGGED: Final[Mapping[type, type]] = {Job: _JobFields, AlikeReasons: _AlikeReasons}
+"""Declarations of the fields of records whose own ones admit more than a log holds."""
 
 _NEWER_FIELDS: Final = {"preference", "options", "conditions"}
 """Fields of jobs that earlier versions did not write."""
@@ -414,13 +403,13 @@ def _maker(kind: type, names: tuple[str, ...]) -> Callable[[dict[str, Any]], Any
 
     Raises ``KeyError`` if there are others than the kind has, or too few of a job.
     """
-    hints = _hints(_JobFields if kind is Job else kind)
+    hints = _hints(_AS_LOGGED.get(kind, kind))
     wrong = set(names) - hints.keys()
     if kind is Job:
         wrong |= hints.keys() - set(names) - _NEWER_FIELDS
     if wrong:
         raise KeyError(*wrong)
-    if kind is not Job and _BUILT_APART.isdisjoint(hints):
+    if kind not in _AS_LOGGED and _BUILT_APART.isdisjoint(hints):
         return _check(kind)
     checked = [name for name in names if name not in _BUILT_APART]
     check = _check(tuple[tuple(hints[name] for name in checked)])  # type: ignore[misc]

@@ -17,9 +17,10 @@ from foresail.model.decision import Instruction, Start, Withdraw
 from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.protocols import Predictor, Scheduler
-from foresail.model.view import PendingJob, Rejection, Reservation
+from foresail.model.view import PendingJob, Rejection, Reservation, RunningJob
 from foresail.record import beliefs as learned
 from foresail.record import records as logged
+from foresail.record.beliefs import CallKind
 from foresail.record.job_life import ImpossibleTransition, JobHistory, JobState, Withdrawn
 from foresail.record.plans import PlanFold
 from foresail.record.state import State
@@ -183,7 +184,7 @@ class RunFold:
         """Report ended parts, and restarts, to a fresh scheduler that observes these."""
         for call in self.predictor_calls:
             match call:
-                case learned.ObservedPart(job=job, outcome=outcome):
+                case learned.Observed(job=job, outcome=outcome, is_part=True):
                     scheduler.part_ended(job, outcome)
                 case learned.Observed(job=job, outcome=outcome) if (
                     outcome.ended_because in events.REQUEUED
@@ -268,7 +269,7 @@ class RunFold:
         match event:
             case events.Submitted(job=job):
                 self._awaited.append(event)
-                self._calls["asked", job.job_id] = learned.Asked(job, now)
+                self._calls["asked", job.job_id] = learned.Asked(CallKind.ASKED, job, now)
             case events.JobChanged(job_id=job_id):
                 is_new = any(each.job.job_id == job_id for each in self._awaited)
                 if is_new or self._state.stage_of(job_id) in _LIVING:
@@ -279,8 +280,7 @@ class RunFold:
                 was_running = events.unit_of(event) in self._state.running
                 running = self._state.begin(event, now)
                 if not was_running and self._state.begins_its_job(running):
-                    key = ("started", running.unit, running.attempt)
-                    self._calls[key] = learned.Started(running.job, event.start_seconds)
+                    self._start(running, event.start_seconds)
             case events.NotStarted(job_id=job_id):
                 job = self._state.submitted_job(job_id).job
                 withdrawn = self._state.unstart(event, now)
@@ -288,9 +288,8 @@ class RunFold:
                     self._withdraw_job(job, now)
                 elif self._state.nothing_begun(job_id):
                     self._calls.pop(("asked again", job_id), None)
-                    self._calls["not begun", events.unit_of(event), event.attempt] = (
-                        learned.NotBegun(job, now)
-                    )
+                    key = ("not begun", events.unit_of(event), event.attempt)
+                    self._calls[key] = learned.Asked(CallKind.NOT_BEGUN, job, now)
                 self._withdraw(withdrawn, now)
             case events.Cancelled(job_id=job_id, by=by):
                 self._cancel(job_id, now, by)
@@ -300,6 +299,10 @@ class RunFold:
                 self.history.earlier.append((job, outcome))
             case _:
                 self._state.apply(event, now)
+
+    def _start(self, running: RunningJob, now: float) -> None:
+        key = ("started", running.unit, running.attempt)
+        self._calls[key] = learned.Asked(CallKind.STARTED, running.job, now)
 
     def _cancel(self, job_id: str, now: float, by: str = "") -> None:
         if self._state.stage_of(job_id) is JobState.PENDING:
@@ -312,7 +315,7 @@ class RunFold:
 
     def _withdraw_job(self, job: Job, now: float) -> None:
         self._calls.pop(("asked again", job.job_id), None)
-        self._calls["withdrawn", job.job_id] = learned.JobWithdrawn(job, now)
+        self._calls["withdrawn", job.job_id] = learned.Asked(CallKind.WITHDRAWN, job, now)
 
     def _end(self, outcome: events.Outcome, now: float) -> None:
         end = self._state.end(outcome, now)
@@ -323,7 +326,7 @@ class RunFold:
             self._calls[key] = learned.Observed(job, end.outcome)
             self.learned_of.add(job.user)
             return
-        self._calls[key] = learned.ObservedPart(job, end.outcome)
+        self._calls[key] = learned.Observed(job, end.outcome, is_part=True)
         if end.whole is not None:
             self._calls["ended", job.job_id] = learned.Observed(job, end.whole)
             self.learned_of.add(job.user)
@@ -344,7 +347,7 @@ class RunFold:
             state.believe_again(job_id, first.prediction, belief)
             key = ("asked again", job_id)
             self._calls.pop(key, None)
-            self._calls[key] = learned.AskedAgain(first.job, record.time)
+            self._calls[key] = learned.Asked(CallKind.ASKED_AGAIN, first.job, record.time)
 
     def _change(self, known: PendingJob, now: float) -> None:
         job_id = known.job.job_id
@@ -353,10 +356,12 @@ class RunFold:
         units = self._state.change(replace(known, job=job), now)
         self._changes += 1
         self._calls.pop(("asked again", job_id), None)
-        self._calls["changed from", self._changes] = learned.JobWithdrawn(before, now)
-        self._calls["changed to", self._changes] = learned.Asked(job, now)
+        self._calls["changed from", self._changes] = learned.Asked(CallKind.WITHDRAWN, before, now)
+        self._calls["changed to", self._changes] = learned.Asked(CallKind.ASKED, job, now)
         if units:
-            self._calls["changed, and runs", self._changes] = learned.Started(job, now)
+            self._calls["changed, and runs", self._changes] = learned.Asked(
+                CallKind.STARTED, job, now
+            )
 
     def _arrive(self) -> None:
         """Let the job wait whose belief was the last record, and maybe its reservation."""
@@ -378,8 +383,7 @@ class RunFold:
             case Start(placement=placement):
                 running = state.start(events.unit_of(instruction), placement, now)
                 if state.begins_its_job(running):
-                    key = ("started", running.unit, running.attempt)
-                    self._calls[key] = learned.Started(running.job, now)
+                    self._start(running, now)
             case Withdraw(job_id=job_id, because=because):
                 if state.stage_of(job_id) is JobState.PENDING:  # not with what it depends on
                     self._cancel(job_id, now)

@@ -9,7 +9,7 @@ import mmap
 import re
 import time
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -128,36 +128,22 @@ class ServiceMetrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self.cycle_seconds = self._histogram(
-            "foresail_cycle_seconds", "Time to decide a step.", _STEPS
+        steps = partial(Histogram, buckets=_STEPS, registry=self._registry)
+        waits = partial(Histogram, buckets=_WAITS, registry=self._registry)
+        self.cycle_seconds = steps("foresail_cycle_seconds", "Time to decide a step.")
+        self.commit_seconds = steps("foresail_commit_seconds", "Time to write a step down.")
+        waited = "Waits of jobs that started, from when they might."
+        self.wait_seconds = waits("foresail_wait_seconds", waited)
+        labels = ("method", "status")
+        self.request_seconds = steps(
+            "foresail_request_seconds", "Time to answer a request.", labels
         )
-        self.commit_seconds = self._histogram(
-            "foresail_commit_seconds", "Time to write a step down.", _STEPS
-        )
-        self.wait_seconds = self._histogram(
-            "foresail_wait_seconds", "Waits of jobs that started, from when they might.", _WAITS
-        )
-        self.request_seconds = Histogram(
-            "foresail_request_seconds",
-            "Time to answer a request.",
-            ("method", "status"),
-            buckets=_STEPS,
-            registry=self._registry,
-        )
-        self._submitted = Counter(
-            "foresail_jobs_submitted", "Jobs submitted.", registry=self._registry
-        )
-        self._ended = Counter(
-            "foresail_jobs_ended", "Jobs ended.", ("because",), registry=self._registry
-        )
-        self._missed = Counter(
-            "foresail_deadlines_missed",
-            "Jobs that did not complete by their deadline.",
-            registry=self._registry,
-        )
-        self._met = Counter(
-            "foresail_deadlines_met", "Jobs that completed by it.", registry=self._registry
-        )
+        counter = partial(Counter, registry=self._registry)
+        self._submitted = counter("foresail_jobs_submitted", "Jobs submitted.")
+        self._ended = counter("foresail_jobs_ended", "Jobs ended.", ("because",))
+        missed = "Jobs that did not complete by their deadline."
+        self._missed = counter("foresail_deadlines_missed", missed)
+        self._met = counter("foresail_deadlines_met", "Jobs that completed by it.")
         self._jobs = self._gauge("foresail_jobs", "Jobs by state.", "state")
         self._waiting = self._gauge("foresail_jobs_waiting", "Jobs by why they wait.", "reason")
         self._cpus = self._gauge("foresail_cpus", "Cpus by use.", "use")
@@ -168,9 +154,6 @@ class ServiceMetrics:
         self._covered = self._gauge(
             "foresail_range_coverage", "Share within the stated ranges of 80 %.", "of"
         )
-
-    def _histogram(self, name: str, says: str, buckets: tuple[float, ...]) -> Histogram:
-        return Histogram(name, says, buckets=buckets, registry=self._registry)
 
     def _gauge(self, name: str, says: str, label: str) -> Gauge:
         return Gauge(name, says, (label,), registry=self._registry)

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from foresail.control.loop import Controller
@@ -68,7 +68,7 @@ class ClusterSnapshot:
 
 def snapshot_of(run: Controller | RunFold, plan: Mapping[str, float]) -> ClusterSnapshot:
     """Take a snapshot of a run, in which these starts are planned (Unix seconds by job id)."""
-    state, counters = run.state, run.counters
+    state = run.state
     return ClusterSnapshot(
         unix_seconds=run.now,
         cluster=state.cluster,
@@ -80,9 +80,7 @@ def snapshot_of(run: Controller | RunFold, plan: Mapping[str, float]) -> Cluster
         down=frozenset(state.down),
         drained={name: each.until_seconds for name, each in state.drained.items()},
         is_draining=run.draining,
-        counters=Counters(
-            counters.passes, counters.corrections, counters.refusals, counters.delayed_heads
-        ),
+        counters=replace(run.counters),
     )
 
 
