@@ -7,15 +7,15 @@ BIN := .venv/bin
 PACKAGES := .venv/.packages-installed
 FORESAIL := .venv/.foresail-installed
 QUICK := distributions events growth nodes reading replay
-CODE := $(wildcard src studies tests examples benchmarks docs experiments)
+CODE := $(wildcard src studies kubernetes tests examples benchmarks docs experiments)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo picture test test-long check format bench bench-check docs wheel lock clean
+.PHONY: help setup demo picture test test-long test-kubernetes check format bench bench-check docs wheel lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-setup: $(FORESAIL) ## install the locked packages, foresail and its studies into .venv; compile
+setup: $(FORESAIL) ## install the locked packages, foresail, its studies and kubernetes into .venv; compile
 
 demo: setup ## a log under several policies, plans ahead, real commands; pages in demo-output/
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo demo-output
@@ -29,11 +29,16 @@ test: setup ## run all tests
 test-long: setup ## run all tests with their series and matrices in full
 	FORESAIL_LONG_TESTS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
+test-kubernetes: setup ## run the tests of Kubernetes; where no API server is built, build one: some ten minutes
+	@[ ! -x ../shared/tools/kube-cluster ] || ../shared/tools/kube-cluster install
+	$(BIN)/python -m pytest tests/kubernetes
+
 check: setup ## format, lint, types, import contracts, budget of lines: look, change nothing
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/lint-imports --no-logo --config kubernetes/imports.toml
 	$(BIN)/python -m pytest -q -p no:cacheprovider tests/architecture/test_budget.py
 
 format: setup ## put into shape what `check` looks at
@@ -51,9 +56,10 @@ docs: setup ## build the site into docs/_build/site
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/site
 	@echo "open docs/_build/site/index.html"
 
-wheel: setup ## build the wheels of foresail and foresail-studies into dist/
+wheel: setup ## build the wheels of foresail, foresail-studies and foresail-kubernetes into dist/
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist studies
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist kubernetes
 
 lock: setup ## resolve requirements.lock again; UPGRADE=--upgrade takes newer versions
 	$(BIN)/python -m pip install --quiet uv
@@ -76,8 +82,8 @@ $(PACKAGES): requirements.lock | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-$(FORESAIL): pyproject.toml studies/pyproject.toml $(PACKAGES)
+$(FORESAIL): pyproject.toml studies/pyproject.toml kubernetes/pyproject.toml $(PACKAGES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--no-deps --no-build-isolation --editable . --editable studies
+		--no-deps --no-build-isolation --editable . --editable studies --editable kubernetes
 	$(BIN)/python -m foresail.explain.compiling
 	@touch $@

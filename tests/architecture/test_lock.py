@@ -32,9 +32,12 @@ def test_the_lock_holds_every_dependency() -> None:
     """What pyproject.toml asks for, build backend and all extras, is pinned with hashes."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     project = settings["project"]
-    studies = tomllib.loads((ROOT / "studies" / "pyproject.toml").read_text("utf-8"))["project"]
+    beside = [
+        tomllib.loads((ROOT / name / "pyproject.toml").read_text("utf-8"))["project"]
+        for name in ("studies", "kubernetes")
+    ]
     asked = [*project["dependencies"], *settings["build-system"]["requires"]]
-    asked += studies["dependencies"]
+    asked += [each for other in beside for each in other["dependencies"]]
     for extra in project["optional-dependencies"].values():
         asked += extra
     wanted = {name_of(requirement) for requirement in asked} - {"foresail"}

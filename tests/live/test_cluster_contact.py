@@ -49,6 +49,7 @@ from standins import RecordingObserver, SmallPolicy
 from toys import Constant, Doubling, Scripted
 
 CLUSTER = Cluster.of_processors(1)
+ONE = Resources(1.0)
 ALL = Placement.whole("all", 1)
 
 
@@ -322,6 +323,27 @@ def test_a_driver_hears_what_is_known_of_jobs(tmp_path):
         ("c:one", 1, False),
     ]
     assert later.known[1].job.submit_seconds == 1.0
+
+
+@pytest.mark.parametrize("away", [[], [True]])
+def test_what_runs_on_a_node_that_came_meanwhile_is_taken(tmp_path, away):
+    """Nodes that came while nothing drove the cluster are there before what began on them."""
+    shown = RecordingObserver()
+    daemon(tmp_path, Moody(), Once(leave_after=1), shown).work()
+    later = Moody(away)
+    later.cluster = Cluster((*CLUSTER.partitions, Partition("b", ONE, (Node("new", ONE),))))
+    place = Placement((("b", 1),), (("new", 1),))
+
+    def resume(running, known, now):
+        later._is_there()
+        new = replace(job("c:one"), submit_seconds=now)
+        return [Submitted(now, new), Began(now, "c:one", 1, place, now, ours=False)]
+
+    later.resume = resume
+    worked = daemon(tmp_path, later, Once(leave_after=20), shown)
+    worked.work()
+    assert not [each for each in shown.sentences if "which is left out" in each]
+    assert worked.controller.running["c:one"].placement == place
 
 
 def test_drains_of_the_cluster_are_its_own_and_are_looked_at_anew(tmp_path):

@@ -13,7 +13,11 @@ import pytest
 import foresail
 from architecture.floors import ROOT
 
-HOMES = {"foresail": ROOT / "src", "foresail_studies": ROOT / "studies" / "src"}
+HOMES = {
+    "foresail": ROOT / "src",
+    "foresail_studies": ROOT / "studies" / "src",
+    "foresail_kubernetes": ROOT / "kubernetes" / "src",
+}
 """Packages to the folder that they are in."""
 JOBS = [(0, 2, 100, 150), (0, 2, 50, 100), (1, 4, 60, 120), (2, 2, 50, 60), (3, 2, 30, 90)]
 """Submission, processors, runtime and requested time."""

@@ -279,8 +279,7 @@ class Daemon:
         outcomes = [each.outcome for each in found if isinstance(each, news.Ended)]
         ran = [self._start_of(each) + each.runtime_seconds for each in outcomes if not _lost(each)]
         now = self.clock.advance(not_before=max(ran, default=now))
-        reported = self._within_run(found, now, heard)
-        events += (*self._nodes_since(reported, now), *reported)
+        events += self._within_run([*self._nodes_since(found, now), *found], now, heard)
         events += self._from_people(self._source.earlier(self.jobs.submitted, now))
         events.append(news.Tick(now))
         return now, events
@@ -321,9 +320,10 @@ class Daemon:
         self, ready: Container[int | None], interrupts: Interrupts, now: float
     ) -> list[news.Event]:
         """Return the events that these readable descriptors announce."""
-        events = self._within_run(self._adapter.reports(now), now, now)
+        events = [*self._adapter.reports(now)]
         if self._adapter.has_resumed():
             events = [*self._nodes_since(events, now), *events]
+        events = self._within_run(events, now, now)
         if self._polled in ready:
             events += self._from_people(self._source.arrived(now))
             self._poll_source()

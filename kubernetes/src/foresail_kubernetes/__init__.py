@@ -1,0 +1,1 @@
+"""Kubernetes as a cluster of Foresail: a distribution of its own, plugged in by entry points."""

@@ -1,0 +1,279 @@
+"""Mirror of a cluster's pods and nodes, by list and watch, in a thread of its own.
+
+What is lost on the way (an API server that goes, a version that is too old, a watch that falls
+silent) is made good here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final, Generic, Self, TypeVar
+
+import msgspec
+
+from foresail_kubernetes import wire
+from foresail_kubernetes.connection import UNREACHABLE, Access, Connection, RefusedError
+from foresail_kubernetes.records import KubernetesNode, Pod, node_of, pod_of
+
+_PAGE: Final = 500
+_FIRST_PAUSE_SECONDS: Final = 0.5
+_LONGEST_PAUSE_SECONDS: Final = 10.0
+_SHORT_SECONDS: Final = 1.0
+"""A watch that ends sooner is begun anew only after a pause."""
+_PATIENCE_SECONDS: Final = 3.0
+"""Absence of the API server that is not worth a word."""
+_FIRST_LIST_SECONDS: Final = 60.0
+
+_Record = TypeVar("_Record", bound=Pod | KubernetesNode)
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Changes since these were taken last."""
+
+    pods: Mapping[str, Pod]
+    """Pods that are new or other than they were, by uid."""
+    gone: Mapping[str, Pod]
+    """Pods that are there no more, as they were last."""
+    nodes: Mapping[str, KubernetesNode] | None
+    """All nodes by name, if one of them is another now."""
+
+
+class _Kind(Generic[_Record]):
+    """Objects of one kind, kept as records by key, and where their watch stands."""
+
+    def __init__(
+        self,
+        path: str,
+        wired: Any,
+        record: Callable[[Any], _Record],
+        put: Callable[[str, _Record | None], None],
+    ) -> None:
+        self.path = path
+        self.page = msgspec.json.Decoder(wire.Listed[wired])
+        self.one = msgspec.json.Decoder(wired)
+        self.record = record
+        self.put = put
+        self.there: dict[str, _Record] = {}
+        self.version: str | None = None
+        """Version to watch from; None: it is to be listed."""
+
+
+class Mirror:
+    """Pods and nodes as the API server has them, but for what is on its way."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._lock = threading.Lock()
+        self._changed: dict[str, Pod] = {}
+        self._gone: dict[str, Pod] = {}
+        self._nodes_changed = False
+        self._pods: _Kind[Pod] = _Kind("/api/v1/pods", wire.WirePod, pod_of, self._put_pod)
+        self._nodes: _Kind[KubernetesNode] = _Kind(
+            "/api/v1/nodes", wire.WireNode, node_of, self._put_node
+        )
+        self._problems: dict[str, tuple[float, str]] = {}
+        self._listed: set[str] = set()
+        self._first: Future[None] = Future()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self.connection: Connection | None = None
+        self._thread = threading.Thread(target=self._run, name="mirror", daemon=True)
+
+    @classmethod
+    def begun(cls, access: Access) -> Self:
+        """Return a mirror that has seen all there is once.
+
+        Raises ``ConnectionError`` if the API server cannot be reached, or does not let that be
+        seen, ``InputError`` if nothing says where it is.
+        """
+        mirror = cls(access)
+        mirror._thread.start()
+        try:
+            mirror._first.result(_FIRST_LIST_SECONDS)
+        except BaseException:
+            mirror.close()
+            raise
+        return mirror
+
+    @property
+    def problem(self) -> str:
+        """Return why what is seen here is not what there is; empty if it is."""
+        with self._lock:
+            long_ago = time.monotonic() - _PATIENCE_SECONDS
+            return next((why for since, why in self._problems.values() if since < long_ago), "")
+
+    def all_pods(self) -> dict[str, Pod]:
+        """Return all pods, by uid."""
+        with self._lock:
+            return dict(self._pods.there)
+
+    def all_nodes(self) -> dict[str, KubernetesNode]:
+        """Return all nodes, by name."""
+        with self._lock:
+            return dict(self._nodes.there)
+
+    def take(self) -> Changes:
+        """Return what has changed since that was asked last; at first, all there is."""
+        with self._lock:
+            nodes = dict(self._nodes.there) if self._nodes_changed else None
+            changes = Changes(self._changed, self._gone, nodes)
+            self._changed, self._gone, self._nodes_changed = {}, {}, False
+            return changes
+
+    def call(self, work: Coroutine[Any, Any, _Answer]) -> Future[_Answer]:
+        """Have something done in the mirror's loop."""
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def close(self) -> None:
+        """End the watches."""
+        if self._loop is not None and self._stop is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(5.0)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._main())
+        except BaseException as error:  # the one who waits for the first list is to hear it
+            if not self._first.done():
+                self._first.set_exception(error)
+            with self._lock:
+                said = f"the mirror has ended: {type(error).__name__}: {error}"
+                self._problems["mirror"] = (0.0, said)
+
+    async def _main(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self.connection = await Connection.opened(self._access)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                followers = [
+                    tasks.create_task(self._follow(self._nodes)),
+                    tasks.create_task(self._follow(self._pods)),
+                ]
+                await self._stop.wait()
+                for each in followers:
+                    each.cancel()
+        finally:
+            await self.connection.close()
+
+    async def _follow(self, kind: _Kind[_Record]) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        while True:
+            begin = time.monotonic()
+            try:
+                if kind.version is None:
+                    await self._list(kind)
+                await self._watch(kind)
+                if time.monotonic() - begin >= _SHORT_SECONDS:
+                    pause = _FIRST_PAUSE_SECONDS
+                    continue
+            except RefusedError as error:
+                if error.status == HTTPStatus.GONE:
+                    kind.version = None
+                self._is_away(kind.path, _said(error))
+            except UNREACHABLE as error:
+                self._is_away(kind.path, " ".join(f"{type(error).__name__}: {error}".split()))
+            except (msgspec.DecodeError, ValueError) as error:
+                kind.version = None
+                self._is_away(kind.path, f"what it says is not understood: {error}")
+            if time.monotonic() - begin >= 2.0 * pause:
+                pause = _FIRST_PAUSE_SECONDS
+            await asyncio.sleep(pause * random.uniform(0.7, 1.3))
+            pause = min(_LONGEST_PAUSE_SECONDS, 2.0 * pause)
+
+    async def _list(self, kind: _Kind[_Record]) -> None:
+        """Take what is listed for all there is."""
+        assert self.connection is not None
+        found: dict[str, _Record] = {}
+        query = {"limit": str(_PAGE)}
+        while True:
+            page = kind.page.decode(await self.connection.ask("GET", kind.path, query))
+            for each in page.items:
+                found[_key(each)] = kind.record(each)
+            if not page.metadata.continue_:
+                break
+            query["continue"] = page.metadata.continue_
+        with self._lock:
+            for key in kind.there.keys() - found.keys():
+                kind.put(key, None)
+            for key, record in found.items():
+                if kind.there.get(key) != record:
+                    kind.put(key, record)
+            kind.version = page.metadata.resource_version
+            self._listed.add(kind.path)
+            if len(self._listed) == 2 and not self._first.done():
+                self._first.set_result(None)
+
+    async def _watch(self, kind: _Kind[_Record]) -> None:
+        assert self.connection is not None
+        assert kind.version is not None
+        async for line in self.connection.watch(kind.path, {"resourceVersion": kind.version}):
+            if not line:  # it is open
+                with self._lock:
+                    self._problems.pop(kind.path, None)
+                continue
+            event = _WATCHED.decode(line)
+            if event.type == "ERROR":
+                status = _STATUS.decode(event.object)
+                raise RefusedError(status.code, status.message.encode(), f"watch {kind.path}")
+            if event.type == "BOOKMARK":
+                kind.version = _BOOKMARK.decode(event.object).metadata.resource_version
+                continue
+            wired = kind.one.decode(event.object)
+            record = kind.record(wired)
+            with self._lock:
+                if event.type == "DELETED":
+                    kind.there[_key(wired)] = record
+                    kind.put(_key(wired), None)
+                else:
+                    kind.put(_key(wired), record)
+                kind.version = wired.metadata.resource_version
+
+    def _is_away(self, path: str, why: str) -> None:
+        if path not in self._listed and not self._first.done():
+            self._first.set_exception(ConnectionError(why))
+        with self._lock:
+            since, _ = self._problems.get(path, (time.monotonic(), ""))
+            self._problems[path] = since, why
+
+    def _put_pod(self, uid: str, pod: Pod | None) -> None:
+        if pod is None:
+            last = self._pods.there.pop(uid)
+            self._changed.pop(uid, None)
+            self._gone[uid] = last
+        else:
+            self._pods.there[uid] = self._changed[uid] = pod
+
+    def _put_node(self, name: str, node: KubernetesNode | None) -> None:
+        if node is None:
+            del self._nodes.there[name]
+        elif self._nodes.there.get(name) == node:
+            return
+        else:
+            self._nodes.there[name] = node
+        self._nodes_changed = True
+
+
+_WATCHED: Final = msgspec.json.Decoder(wire.Watched)
+_STATUS: Final = msgspec.json.Decoder(wire.Status)
+_BOOKMARK: Final = msgspec.json.Decoder(wire.Bookmark)
+
+
+def _key(of: wire.WirePod | wire.WireNode) -> str:
+    """Return the key of an object: pods may come again by the same name."""
+    return of.metadata.uid if isinstance(of, wire.WirePod) else of.metadata.name
+
+
+def _said(error: RefusedError) -> str:
+    if error.status in (HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED):
+        return f"this account may not get, list and watch pods and nodes ({error})"
+    return str(error)
