@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,19 @@ def until(service: LiveService, **wanted: str) -> dict[str, Any]:
     raise AssertionError(states)
 
 
+def tell(config: Path, service: LiveService) -> str:
+    """Have pods told once, by an account; returns what that says."""
+    code = "from foresail_kubernetes.command import app; app()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "tell", "--once", "--config", str(config)],
+        env={**os.environ, "FORESAIL_SERVICE": str(service.state / "socket")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stderr
+
+
 def name_of(job_id: str) -> str:
     return job_id.removeprefix("kubernetes:default.").partition("+")[0]
 
@@ -45,6 +60,16 @@ def name_of(job_id: str) -> str:
 def test_pods_are_followed(cluster: RealCluster, tmp_path: Path) -> None:
     """Through an absence of the API server and a kill of the service; forecasts of what waits."""
     lines = f"cluster = 'kubernetes(config={cluster.config})'"
+    past = [f"past{number}" for number in range(6)]
+    cluster.create(*(pod(name) for name in past))
+    for name in past:
+        cluster.bind(name, "t1")
+    time.sleep(1.5)
+    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    over = {"name": "main", "image": "x", "imageID": "", "ready": False, "restartCount": 0}
+    over["state"] = {"terminated": {"exitCode": 0, "finishedAt": at}}
+    for name in past:
+        cluster.end(name, containerStatuses=[over])
     due = {"annotations": {"foresail.io/deadline": "2036-12-01T18:00Z", "foresail.io/worth": "3"}}
     wide = [pod(f"wide{number}", "8", activeDeadlineSeconds=3600) for number in range(4)]
     cluster.create(*wide, pod("later", "2", metadata=due), pod("gone"))
@@ -66,6 +91,14 @@ def test_pods_are_followed(cluster: RealCluster, tmp_path: Path) -> None:
                     break
                 time.sleep(1.0)
             assert forecast.json()["job_id"] == jobs["later"]["job_id"]
+            assert "this account may not list and patch pods" in tell(
+                cluster.limited_config, service
+            )
+            assert "pods were told" in tell(cluster.config, service)
+            annotations = cluster.kubectl("get", "pod", "later", "-o", "jsonpath={.metadata}")
+            assert '"foresail.io/start-forecast":"20' in annotations
+            annotations = cluster.kubectl("get", "pod", "gated", "-o", "jsonpath={.metadata}")
+            assert "left to the cluster: has a volume that may be elsewhere" in annotations
             cluster.control("kill", "apiserver")
             end = time.monotonic() + 30.0
             while "the cluster cannot be reached" not in client.get("/v1/health").text:

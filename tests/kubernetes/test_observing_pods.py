@@ -29,7 +29,7 @@ from toys import Constant, Doubling
 
 NOW = 1_796_000_000.0
 CREATED = "2026-11-29T20:53:00Z"
-"""Some minutes before that."""
+"""Some hours before that."""
 GIB = 2.0**30
 
 

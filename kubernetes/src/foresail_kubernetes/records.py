@@ -136,7 +136,7 @@ def pod_of(of: wire.WirePod) -> Pod:
         meta.namespace,
         meta.name,
         meta.resource_version,
-        _job_id(meta),
+        job_id_of(meta),
         _application(meta, labels, owner, spec),
         seconds_of(meta.creation_timestamp) or 0.0,
         spec.scheduler_name,
@@ -326,7 +326,7 @@ def _value(notes: Mapping[str, str]) -> tuple[DeadlineValue | None, str]:
     return DeadlineValue(at, min(float(worth), MOST_WORTH)), ""
 
 
-def _job_id(meta: wire.Metadata) -> str:
+def job_id_of(meta: wire.Metadata) -> str:
     """Return an id that no other pod gets: by its name, if that is not to come again."""
     stem, name = meta.generate_name, f"{meta.namespace}.{meta.name}"
     is_random = bool(stem) and meta.name.startswith(stem)
