@@ -18,6 +18,10 @@ import httpx
 
 from foresail.client.connection import Connection
 from foresail.client.service_client import ServiceClient
+from until import until
+
+ENDS = ("completed", "failed", "limit", "cancelled", "withdrawn")
+"""States that no job leaves."""
 
 _MAIN = "from foresail.cli.main import main; main()"
 _ADDRESS = re.compile(r"listening on (http://\S+)")
@@ -100,3 +104,21 @@ def _address(process: subprocess.Popen[bytes]) -> str:
         if found := _ADDRESS.search(line.decode()):
             return found[1]
     raise AssertionError("the service does not begin")
+
+
+def submit(client: httpx.Client, **job: object) -> str:
+    """Submit a job; returns its id."""
+    answer = client.post("/v1/jobs", json=job)
+    answer.raise_for_status()
+    job_id: str = answer.json()["jobs"][0]["job_id"]
+    return job_id
+
+
+def becomes(client: httpx.Client, job_id: str, *states: str, seconds: float = 60.0) -> dict:
+    """Wait until a job is in one of these states; returns it as it stands then."""
+
+    def stands() -> dict | None:
+        job = client.get(f"/v1/jobs/{job_id}").json()
+        return job if job["state"] in states else None
+
+    return until(stands, seconds, 0.05)

@@ -10,14 +10,17 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from foresail.control.loop import Controller
 from foresail.distributions.basic import Point
 from foresail.live import run_log
 from foresail.live.command_job import CommandJob
 from foresail.live.run_directory import RunDirectory, RunSettings
 from foresail.live.session import SessionResult
+from foresail.live.twin import differences
 from foresail.model.decision import Decision, Placement, Start
 from foresail.model.errors import ForesailError
 from foresail.model.protocols import Predictor, Scheduler
+from foresail.record.log_text import read_log
 from foresail.scenario import by_daemon
 
 
@@ -60,6 +63,17 @@ class SmallPolicy:
 
     def build(self):
         return FirstFit(), LastRuntime(), Double()
+
+
+def use_small_policy(monkeypatch):
+    """Have runs decided by the small policy, whatever theirs is called."""
+    monkeypatch.setattr(by_daemon, "parse_policy", lambda text: SmallPolicy())
+
+
+def repeats(run):
+    """Whether the log of a run brings the same decisions again."""
+    build = lambda manifest: Controller(manifest.cluster, *SmallPolicy().build())  # noqa: E731
+    return not list(differences(read_log(run.events), build))
 
 
 @dataclass

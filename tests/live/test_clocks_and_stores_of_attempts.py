@@ -7,27 +7,10 @@ import pytest
 
 from foresail.live.adapters.local import attempts, job_shim, shim_files
 from foresail.live.adapters.local.attempts import Attempt, AttemptStart
-from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
-from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
 from foresail.model.decision import Placement, Start
 from foresail.model.event import EndedBecause
-
-
-def connected(folder, commands, notes, identity=""):
-    for name in ("attempts", "logs"):
-        (folder / name).mkdir(exist_ok=True)
-    place = folder / "attempts", folder / "logs"
-    context = RunContext(*place, commands, notes.append, identity=identity)
-    return LocalCluster(LocalParameters(cpus=2)).connect(context)
-
-
-def ended(adapter, now=time.time):
-    until = time.monotonic() + 60
-    while not (ended := adapter.reports(now())):
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    return ended[0].outcome
+from local_runs import LocalRun
 
 
 def start(number=1):
@@ -36,39 +19,38 @@ def start(number=1):
 
 def marking(folder, name, seconds=0.0):
     line = f"echo {name} >> {folder}/marks; sleep {seconds}"
-    return {"1": CommandJob("1", "job", line, "/")}
+    return CommandJob("1", "job", line, "/")
 
 
 @pytest.mark.parametrize("comes", ["started", "resumed"])
 def test_another_stores_attempt_is_never_taken_for_ones_own(tmp_path, comes):
     """Its job would come out completed, with another's log, and never have run."""
-    notes = []
-    first = connected(tmp_path, marking(tmp_path, "first"), notes, "one")
-    first.carry_out(start(), time.time())
-    assert ended(first).ended_because is EndedBecause.COMPLETED
-    first.close()
-    second = connected(tmp_path, marking(tmp_path, "second"), notes, "two")
+    first = LocalRun(tmp_path, "one")
+    assert first.ran(marking(tmp_path, "first")).ended_because is EndedBecause.COMPLETED
+    first.adapter.close()
+    run = LocalRun(tmp_path, "two")
+    job, second = marking(tmp_path, "second"), run.adapter
     if comes == "started":
-        second.carry_out(start(), time.time())
+        run.start(job)
         (report,) = second.reports(time.time())
     else:
+        run.commands["1"] = job
         (report,) = second.resume([start()], (), time.time())
     assert (report.outcome.ended_because, report.outcome.exit_code) == (EndedBecause.FAILED, None)
-    assert "another store" in notes[-1]
-    second.carry_out(start(2), time.time())
-    assert ended(second).ended_because is EndedBecause.COMPLETED
+    assert "another store" in run.notes[-1]
+    assert run.ran(job, 2).ended_because is EndedBecause.COMPLETED
     second.close()
     assert (tmp_path / "marks").read_text() == "first\nsecond\n"
 
 
 def test_a_shim_that_finds_anothers_claim_does_not_run(tmp_path):
     """It appears between the look and the claim."""
-    notes, commands = [], marking(tmp_path, "never")
-    adapter = connected(tmp_path, commands, notes, "two")
+    run = LocalRun(tmp_path, "two")
+    run.commands["1"], adapter = marking(tmp_path, "never"), run.adapter
     told = {"identity": "one", "boot": "b", "shim": [1, 1], "command": [1, 1]}
     shim_files.claim(str(tmp_path / "attempts" / "1.1"), told)
     adapter._begin(adapter._watch(start(), time.time()), time.time())
-    assert ended(adapter).ended_because is EndedBecause.FAILED
+    assert run.outcome().ended_because is EndedBecause.FAILED
     adapter.close()
     assert not (tmp_path / "marks").exists()
 
@@ -113,12 +95,12 @@ def test_a_step_of_the_wall_clock_is_no_part_of_what_is_measured(tmp_path, monke
 
 @pytest.mark.parametrize("step", [3600.0, -7200.0])
 def test_neither_are_those_seen_by_the_adapter(tmp_path, step):
-    adapter = connected(tmp_path, marking(tmp_path, "job", 0.3), [])
+    run = LocalRun(tmp_path)
     begin = time.time()
-    adapter.carry_out(start(), begin)
+    run.start(marking(tmp_path, "job", 0.3))
     time.sleep(0.1)
-    outcome = ended(adapter, lambda: time.time() + step)
-    adapter.close()
+    outcome = run.outcome(lambda: time.time() + step)
+    run.adapter.close()
     assert 0.3 <= outcome.runtime_seconds < 5.0
     assert begin + step <= outcome.start_seconds <= time.time() + step
 
@@ -133,14 +115,14 @@ def test_after_another_boot_the_record_of_the_shim_decides(monkeypatch):
 
 
 def test_a_job_that_a_reboot_took_was_lost_when_the_machine_began_again(tmp_path, monkeypatch):
-    adapter = connected(tmp_path, marking(tmp_path, "job"), [])
-    now = time.time()
+    run, now = LocalRun(tmp_path), time.time()
+    run.commands["1"] = marking(tmp_path, "job")
     told = {"identity": "", "boot": "before", "shim": [1, 1], "command": [1, 1]}
     told |= {"start_unix_seconds": now - 9000.0, "start_since_boot_seconds": 5.0}
     told |= {"cpus": [], "gpus": [], "cgroup": None, "script": None}
     shim_files.claim(str(tmp_path / "attempts" / "1.1"), told)
     monkeypatch.setattr(attempts, "since_boot_seconds", lambda: 60.0)
-    (report,) = adapter.resume([start()], (), now)
-    adapter.close()
+    (report,) = run.adapter.resume([start()], (), now)
+    run.adapter.close()
     assert report.outcome.ended_because is EndedBecause.LOST
     assert report.outcome.runtime_seconds == pytest.approx(8940.0)

@@ -8,24 +8,18 @@ import pytest
 from foresail.distributions.basic import Point
 from foresail.live import run_directory
 from foresail.model.errors import InputError
-from foresail.scenario import by_daemon
-from standins import LastRuntime, RecordingObserver, SmallPolicy, command, new_run, supervise
+from local_runs import mounted
+from standins import LastRuntime, RecordingObserver, command, new_run, supervise, use_small_policy
 
 
 @pytest.fixture
 def small_disk(tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(disk)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("needs to mount a small disk")
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
+    yield from mounted(tmp_path / "disk", "600k")
 
 
 def test_a_job_that_waits_for_room_is_told_once_and_not_counted_as_running(small_disk, monkeypatch):
     """Each time, the filler is removed once it is said; the wait is no part of the runtime."""
-    monkeypatch.setattr(by_daemon, "parse_policy", lambda text: SmallPolicy())
+    use_small_policy(monkeypatch)
     monkeypatch.setattr(LastRuntime, "predict", lambda *_: Point(600.0))
     filler = small_disk / "filler"
     fill = f"cat /dev/zero > {filler} 2> /dev/null; true"

@@ -20,16 +20,16 @@ import pytest
 
 from foresail.live.adapters.local import machine as module
 from foresail.live.adapters.local import shim_files
-from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
 from foresail.live.adapters.local.machine import (
     JobCgroups,
     permitted_cgroups,
     use_of_cgroup,
 )
-from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
-from foresail.model.decision import Placement, Preempt, Start
+from foresail.model.decision import Preempt
 from foresail.model.event import EndedBecause
+from local_runs import LocalRun
+from until import until
 
 PERMITTED = permitted_cgroups()
 real = pytest.mark.skipif(PERMITTED is None, reason="this machine permits no cgroups of version 2")
@@ -51,54 +51,26 @@ time.sleep(float(sys.argv[1]))
 """
 
 
-class Machine:
-    """Adapters to this machine, one after the other, and the jobs of a run."""
+class Machine(LocalRun):
+    """A run of Python's programs, looked at often."""
 
     def __init__(self, folder, **parameters):
-        self.folder = folder
-        self.samples, self.commands = [], {}
-        for name in ("attempts", "logs"):
-            (folder / name).mkdir()
-        self._run = RunContext(
-            folder / "attempts",
-            folder / "logs",
-            self.commands,
-            lambda sentence: None,
-            self.samples.extend,
-        )
-        parameters = {"cpus": 2, "sample_seconds": 0.2, "grace_seconds": 0.5, **parameters}
-        self._parameters = LocalParameters(**parameters)
-        self.adapter = self.connect()
+        super().__init__(folder, **{"sample_seconds": 0.2, "grace_seconds": 0.5, **parameters})
 
-    def connect(self):
-        self.adapter = LocalCluster(self._parameters).connect(self._run)
-        return self.adapter
-
-    def start(self, code, *arguments, **fields):
+    def begin(self, code, *arguments, **fields):
         words = (sys.executable, "-c", code, *map(str, arguments))
-        self.commands["1"] = CommandJob("1", "name", words, str(self.folder), **fields)
-        start = Start("1", Placement.whole("all", 1))
-        self.adapter.carry_out(start, time.time())
-        return start
-
-    def outcome(self):
-        until = time.monotonic() + 60.0
-        while time.monotonic() < until:
-            for ended in self.adapter.reports(time.time()):
-                return ended.outcome
-            time.sleep(0.02)
-        raise AssertionError("it does not end")
+        return self.start(CommandJob("1", "name", words, str(self.folder), **fields))
 
     def daemon(self):
         """The process that has left its session and its parent."""
         path = self.folder / "daemon"
-        _wait_until(lambda: path.exists() and path.read_text())
+        until(lambda: path.exists() and path.read_text())
         return psutil.Process(int(path.read_text()))
 
     @property
     def cgroup(self):
         claim = self.folder / "attempts" / "1.1.claim"
-        _wait_until(claim.exists)
+        until(claim.exists)
         return Path(json.loads(claim.read_text())["cgroup"])
 
 
@@ -107,13 +79,6 @@ def machine(tmp_path):
     machine = Machine(tmp_path)
     yield machine
     machine.adapter.close()
-
-
-def _wait_until(condition, seconds=30.0):
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def _is_gone(process):
@@ -125,7 +90,7 @@ def _is_gone(process):
 def test_what_a_job_has_made_a_daemon_dies_with_it(machine, how):
     """Two forks and two sessions away, however the job ends; and its cgroup is taken away."""
     lasts = 0.0 if how == "ends" else 300.0
-    start = machine.start(_DAEMONISES, lasts, requested_seconds=1.0 if how == "limit" else None)
+    start = machine.begin(_DAEMONISES, lasts, requested_seconds=1.0 if how == "limit" else None)
     daemon, cgroup = machine.daemon(), machine.cgroup
     assert os.getsid(daemon.pid) == daemon.pid or how == "ends"
     if how == "stopped":
@@ -155,13 +120,13 @@ def _preempt(start):
 def test_without_cgroups_such_a_daemon_dies_too_if_the_watcher_is_killed(tmp_path, when):
     """Its environment says whose it is, whatever it is below; that of another job lives on."""
     machine = Machine(tmp_path, cgroups=False)
-    start = machine.start(_DAEMONISES, 300.0)
+    start = machine.begin(_DAEMONISES, 300.0)
     daemon = machine.daemon()
     other = replace(start, job_id="2")
     machine.commands["2"] = replace(machine.commands["1"], job_id="2", command="sleep 300")
     machine.adapter.carry_out(other, time.time())
     claims = [tmp_path / "attempts" / f"{job}.1.claim" for job in "12"]
-    _wait_until(claims[1].exists)
+    until(claims[1].exists)
     shim, lives = (
         psutil.Process(json.loads(claim.read_text())[which][0])
         for claim, which in zip(claims, ("shim", "command"), strict=True)
@@ -172,7 +137,7 @@ def test_without_cgroups_such_a_daemon_dies_too_if_the_watcher_is_killed(tmp_pat
     else:
         machine.adapter.close()
         shim.kill()
-        _wait_until(lambda: _is_gone(shim))
+        until(lambda: _is_gone(shim))
         assert not _is_gone(daemon)
         (ended,) = machine.connect().resume([start, other], (), time.time())
         outcome = ended.outcome
@@ -189,13 +154,13 @@ def test_without_cgroups_such_a_daemon_dies_with_it_too(tmp_path, how):
     """It comes below the shim, which finds it there; what ends before is let go of."""
     machine = Machine(tmp_path, cgroups=False)
     lasts = 0.0 if how == "ends" else 300.0
-    start = machine.start(_DAEMONISES, lasts, requested_seconds=1.0 if how == "limit" else None)
+    start = machine.begin(_DAEMONISES, lasts, requested_seconds=1.0 if how == "limit" else None)
     daemon = machine.daemon()
     if how == "stopped":
         shim = psutil.Process(
             json.loads((tmp_path / "attempts" / "1.1.claim").read_text())["shim"][0]
         )
-        _wait_until(lambda: len(shim.children()) == 2)  # the command and the daemon
+        until(lambda: len(shim.children()) == 2)  # the command and the daemon
         assert daemon.ppid() == shim.pid
         machine.adapter.carry_out(_preempt(start), time.time())
     assert (
@@ -221,10 +186,10 @@ for _ in range(5):
         os._exit(0)
     os.wait()
 """
-    start = machine.start(begun + "open('begun', 'w').close()\ntime.sleep(300)")
-    _wait_until((tmp_path / "begun").exists)
+    start = machine.begin(begun + "open('begun', 'w').close()\ntime.sleep(300)")
+    until((tmp_path / "begun").exists)
     claim = json.loads((tmp_path / "attempts" / "1.1.claim").read_text())
-    _wait_until(lambda: len(psutil.Process(claim["shim"][0]).children()) == 1)
+    until(lambda: len(psutil.Process(claim["shim"][0]).children()) == 1)
     machine.adapter.carry_out(_preempt(start), time.time())
     machine.outcome()
     machine.adapter.close()
@@ -235,7 +200,7 @@ def test_the_daemon_is_counted_and_so_is_what_has_ended(tmp_path, cgroups):
     """Six tenths of a cpu second by a process outside the session, as much by one that is gone."""
     machine = Machine(tmp_path, cgroups=cgroups)
     spins = "import time\nwhile time.process_time() < 0.6: pass"
-    machine.start(
+    machine.begin(
         f"import os, subprocess, sys, time\nsubprocess.run([sys.executable, '-c', {spins!r}])\n"
         f"subprocess.Popen([sys.executable, '-c', {_DAEMONISES!r}, '0'])\n"
         "while not os.path.exists('spun'): time.sleep(0.05)"
@@ -253,14 +218,14 @@ def test_the_daemon_is_counted_and_so_is_what_has_ended(tmp_path, cgroups):
 
 @real
 def test_a_later_adapter_finds_the_cgroup_again_and_keeps_no_sample_twice(machine):
-    start = machine.start(_DAEMONISES, 300.0)
+    start = machine.begin(_DAEMONISES, 300.0)
     daemon, cgroup = machine.daemon(), machine.cgroup
     for _ in range(2):
-        _wait_until(lambda: machine.adapter.reports(time.time()) or len(machine.samples) > 1)
+        until(lambda: machine.adapter.reports(time.time()) or len(machine.samples) > 1)
         machine.adapter.close()
         machine.samples.append(None)
         machine.connect().resume([start], (), time.time())
-        _wait_until(lambda: machine.adapter.reports(time.time()) or machine.samples[-1])
+        until(lambda: machine.adapter.reports(time.time()) or machine.samples[-1])
         machine.samples.remove(None)
     spans = [(each.start_seconds, each.end_seconds) for each in machine.samples]
     assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
@@ -283,7 +248,7 @@ if os.fork() == 0:
     time.sleep(300)
 time.sleep(0.3)
 """
-    machine.start(code, f"{PERMITTED.parent}/")
+    machine.begin(code, f"{PERMITTED.parent}/")
     cgroup = machine.cgroup
     assert machine.outcome().ended_because is EndedBecause.COMPLETED
     assert not cgroup.exists()
@@ -367,7 +332,7 @@ def test_a_job_runs_without_a_cgroup_where_none_can_be_made(tmp_path, monkeypatc
         lambda: JobCgroups(tmp_path / "nowhere"),
     )
     machine = Machine(tmp_path)
-    machine.start("import time; time.sleep(0.6)")
+    machine.begin("import time; time.sleep(0.6)")
     outcome = machine.outcome()
     machine.adapter.close()
     assert outcome.ended_because is EndedBecause.COMPLETED

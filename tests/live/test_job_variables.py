@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import socket
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from empty_rooms import empty_room
-from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
-from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
-from foresail.live.jobs_file import InvalidJobs, JobLines
-from foresail.model.decision import Placement, Start
+from foresail.live.jobs_file import JobLines
+from local_runs import LocalRun
 
 HOST = socket.gethostname().partition(".")[0]
 PLAIN = {
@@ -45,25 +42,16 @@ PLAIN = {
 
 @pytest.fixture
 def ran(tmp_path):
-    """Runs an attempt of a job to its end; gives its exit code, and folder and log."""
-    commands = {}
-    for name in ("attempts", "logs", "work"):
-        (tmp_path / name).mkdir()
-    context = RunContext(tmp_path / "attempts", tmp_path / "logs", commands, lambda said: None)
-    adapter = LocalCluster(LocalParameters(cpus=4, gpus=2, cgroups=False)).connect(context)
+    """Runs an attempt of a job to its end, in the folder ``work``; gives its exit code."""
+    work = tmp_path / "work"
+    work.mkdir()
+    run = LocalRun(tmp_path, cpus=4, gpus=2, cgroups=False)
 
-    def run(job, attempt=1):
-        job = commands[job.job_id] = replace(job, directory=str(tmp_path / "work"))
-        start = Start(job.job_id, Placement.whole("all", job.cpus), attempt=attempt)
-        adapter.carry_out(start, time.time())
-        until = time.monotonic() + 60
-        while not (ended := adapter.reports(time.time())):
-            assert time.monotonic() < until
-            time.sleep(0.01)
-        return ended[0].outcome.exit_code
+    def exit_code(job, attempt=1):
+        return run.ran(replace(job, directory=str(work)), attempt).exit_code
 
-    yield run
-    adapter.close()
+    yield exit_code
+    run.adapter.close()
 
 
 @pytest.mark.parametrize(
@@ -148,22 +136,6 @@ def test_a_file_that_cannot_be_written_fails_the_job_and_its_log_says_so(ran, tm
     assert ran(job) == 127
     assert "none/such: No such file or directory" in (tmp_path / "logs" / "1.out").read_text()
     assert not (tmp_path / "work" / "ran").exists()
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "said"),
-    [
-        ("output", "%J.out", "%J is not known"),
-        ("errors", "out%", "% is not known"),
-        ("open_mode", "w", "append or truncate"),
-        ("requeue", 1, "true or false"),
-        ("begin", "soon", "seconds"),
-    ],
-)
-def test_what_is_not_known_is_refused_by_name(field, value, said):
-    with pytest.raises(InvalidJobs, match=said) as refused:
-        JobLines(empty_room(2.0), Path("/"), None).job({"command": "true", field: value}, None)
-    assert f"'{field}'" in str(refused.value)
 
 
 def test_fields_of_a_job_are_kept():

@@ -11,18 +11,15 @@ import psutil
 import pytest
 
 from empty_rooms import empty_room
-from foresail.control.loop import Controller
 from foresail.live.adapters.local.attempts import ProcessSpawner
 from foresail.live.jobs_file import JobLines
 from foresail.live.source import LineInput
-from foresail.live.twin import differences
 from foresail.model.decision import Decision, Placement, Start
 from foresail.model.errors import InputError
 from foresail.model.event import EndedBecause, HistoryOutcome
 from foresail.model.protocols import Scheduler
 from foresail.record.log_text import read_log
 from foresail.record.records import EventTaken
-from foresail.scenario import by_daemon
 from foresail.traces import schema
 from standins import (
     Double,
@@ -31,27 +28,16 @@ from standins import (
     SmallPolicy,
     command,
     new_run,
+    repeats,
     supervise,
+    use_small_policy,
 )
 
-
-@pytest.fixture(autouse=True)
-def _small_policy(monkeypatch):
-    monkeypatch.setattr(by_daemon, "parse_policy", lambda text: SmallPolicy())
+_small_policy = pytest.fixture(autouse=True)(use_small_policy)
 
 
 def output(run, job_id):
     return (run.logs / f"{job_id}.out").read_text()
-
-
-def repeats(run):
-    """Whether the log of a run brings the same decisions again."""
-    return not list(
-        differences(
-            read_log(run.events),
-            lambda manifest: Controller(manifest.cluster, *SmallPolicy().build()),
-        )
-    )
 
 
 def test_commands_run_with_their_settings_and_leave_logs_and_a_schedule(tmp_path):

@@ -6,33 +6,18 @@ import time
 import pytest
 
 from foresail.live.accounts import log_is_cut, read_log
-from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
-from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
-from foresail.model.decision import Placement, Start
 from foresail.model.errors import InputError
+from local_runs import LocalRun, mounted
 
 
-class Machine:
+class Machine(LocalRun):
     """A run whose jobs do nothing but write."""
-
-    def __init__(self, folder, **parameters):
-        self.folder, self.commands = folder, {}
-        for name in ("attempts", "logs"):
-            (folder / name).mkdir()
-        run = RunContext(folder / "attempts", folder / "logs", self.commands, lambda said: None)
-        self.adapter = LocalCluster(LocalParameters(cpus=2, **parameters)).connect(run)
 
     def wrote(self, line, attempt=1):
         """The end of a job, and its log."""
-        self.commands["1"] = CommandJob("1", "job", line, str(self.folder))
-        start = Start("1", Placement.whole("all", 1), attempt)
-        self.adapter.carry_out(start, time.time())
-        until = time.monotonic() + 60
-        while not (ended := self.adapter.reports(time.time())):
-            assert time.monotonic() < until
-            time.sleep(0.01)
-        return ended[0].outcome, read_log(self.folder / "logs", None, "1.out", 0, 10**7)
+        outcome = self.ran(CommandJob("1", "job", line, str(self.folder)), attempt)
+        return outcome, read_log(self.folder / "logs", None, "1.out", 0, 10**7)
 
     def is_cut(self, attempt=1):
         return log_is_cut(self.folder / "attempts", "1", attempt)
@@ -47,13 +32,7 @@ def machine(tmp_path):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("needs to mount a small disk")
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
+    yield from mounted(tmp_path / "disk", "8m")
 
 
 def test_both_streams_are_in_one_log_in_the_order_in_which_they_were_written(machine):

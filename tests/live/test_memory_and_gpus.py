@@ -12,24 +12,20 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.live.adapters.local.attempts import Attempt
 from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
-from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
 from foresail.model.decision import Start
 from foresail.model.event import Ended, EndedBecause, Submitted
+from local_runs import LocalRun
+from until import until
 
 SHOWS_GPUS = 'echo "$CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER"'
 
 
-class Machine:
+class Machine(LocalRun):
     """The machine under a policy, for a few commands; like the daemon, without its log."""
 
     def __init__(self, folder, policy="foresail", **parameters):
-        for name in ("attempts", "logs"):
-            (folder / name).mkdir(exist_ok=True)
-        self.folder, self.commands = folder, {}
-        self.context = RunContext(folder / "attempts", folder / "logs", self.commands, print)
-        chosen = LocalParameters(cpus=len(os.sched_getaffinity(0)), **parameters)
-        self.adapter = LocalCluster(chosen).connect(self.context)
+        super().__init__(folder, cpus=len(os.sched_getaffinity(0)), **parameters)
         self.controller = Controller(self.adapter.cluster, *parse_policy(policy).build())
         self.outcomes = {}
 
@@ -45,18 +41,10 @@ class Machine:
 
     def work(self, until_ended):
         """Until so many have ended."""
-        give_up = time.monotonic() + 60.0
         while len(self.outcomes) < until_ended:
-            assert time.monotonic() < give_up
-            now = time.time()
-            ended = self.adapter.reports(now)
-            if ended:
-                self.step(now, ended)
+            ended = until(lambda: self.adapter.reports(time.time()))
+            self.step(time.time(), ended)
             self.outcomes |= {each.outcome.job_id: each.outcome for each in ended}
-            time.sleep(0.01)
-
-    def said(self, job_id):
-        return (self.folder / "logs" / f"{job_id}.out").read_text()
 
 
 def command(job_id, text, **asked):
@@ -92,10 +80,10 @@ def test_three_jobs_on_two_gpus_each_have_one_to_themselves(tmp_path):
     machine.submit(command("c", SHOWS_GPUS, gpus=1))
     assert "c" not in machine.controller.running
     machine.work(4)
-    assert machine.said("a") == "0 PCI_BUS_ID\n"
-    assert machine.said("b") == "1 PCI_BUS_ID\n"
-    assert machine.said("c") == "0 PCI_BUS_ID\n"
-    assert machine.said("none") == " PCI_BUS_ID\n\n"
+    assert machine.log("a") == "0 PCI_BUS_ID\n"
+    assert machine.log("b") == "1 PCI_BUS_ID\n"
+    assert machine.log("c") == "0 PCI_BUS_ID\n"
+    assert machine.log("none") == " PCI_BUS_ID\n\n"
     assert machine.outcomes["c"].start_seconds >= machine.outcomes["a"].end_seconds
     machine.adapter.close()
 
@@ -105,10 +93,7 @@ def test_gpus_are_still_a_jobs_own_when_another_daemon_has_come(tmp_path):
     first = Machine(tmp_path, gpus=2)
     first.submit(command("b", "sleep 1", gpus=1), command("a", "true", gpus=1))
     first.work(1)
-    until = time.monotonic() + 20.0
-    while (claim := Attempt("b", 1, tmp_path / "attempts").claim()) is None:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    claim = until(Attempt("b", 1, tmp_path / "attempts").claim, 20.0)
     assert claim.gpus == ("0",)
     running = list(first.controller.running.values())
     first.adapter.close()
@@ -119,7 +104,6 @@ def test_gpus_are_still_a_jobs_own_when_another_daemon_has_come(tmp_path):
     second.carry_out(Start("c", running[0].placement), time.time())
     ended: list[Ended] = []
     while len(ended) < 2:
-        assert time.monotonic() < until
-        ended += second.reports(time.time())
-    assert first.said("c") == "1 PCI_BUS_ID\n"
+        ended += until(lambda: second.reports(time.time()))
+    assert first.log("c") == "1 PCI_BUS_ID\n"
     second.close()

@@ -17,14 +17,10 @@ import psutil
 import pytest
 
 import standins
-from foresail.control.loop import Controller
 from foresail.live.adapters.local import shim_files
 from foresail.live.adapters.local.attempts import Attempt, ProcessSpawner
 from foresail.live.adapters.local.machine import permitted_cgroups
-from foresail.live.twin import differences
 from foresail.model.errors import InputError
-from foresail.record.log_text import read_log
-from foresail.scenario import by_daemon
 from long_series import of_a_series
 from standins import (
     Double,
@@ -34,13 +30,13 @@ from standins import (
     SmallPolicy,
     command,
     new_run,
+    repeats,
     supervise,
+    use_small_policy,
 )
+from until import until
 
-
-@pytest.fixture(autouse=True)
-def _small_policy(monkeypatch):
-    monkeypatch.setattr(by_daemon, "parse_policy", lambda text: SmallPolicy())
+_small_policy = pytest.fixture(autouse=True)(use_small_policy)
 
 
 def supervisor(run):
@@ -51,14 +47,6 @@ def supervisor(run):
 def kill_supervisor(process):
     process.kill()
     process.wait()
-
-
-def until(condition, seconds=20.0):
-    """Wait until something is so."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never came to that"
-        time.sleep(0.005)
 
 
 def marking(marks: Path, job_id: str, seconds: float, **fields):
@@ -73,11 +61,6 @@ def counted(marks: Path) -> Counter[str]:
 
 def once(jobs) -> Counter[str]:
     return Counter(f"{word} {job.job_id}" for job in jobs for word in ("begin", "end"))
-
-
-def repeats(run):
-    build = lambda manifest: Controller(manifest.cluster, *SmallPolicy().build())  # noqa: E731
-    return not list(differences(read_log(run.events), build))
 
 
 def test_supervisors_killed_at_random_moments_neither_lose_nor_repeat_a_job(tmp_path):

@@ -2,38 +2,21 @@
 
 import os
 import sys
-import time
 
 import pytest
 
 from empty_rooms import empty_room
-from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
-from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
-from foresail.live.jobs_file import InvalidJobs, JobLines
-from foresail.model.decision import Placement, Start
+from foresail.live.jobs_file import JobLines
+from local_runs import LocalRun
 
 
 @pytest.fixture
 def ran(tmp_path):
     """Runs a job to its end; gives its outcome and what it has written."""
-    commands = {}
-    for name in ("attempts", "logs"):
-        (tmp_path / name).mkdir()
-    context = RunContext(tmp_path / "attempts", tmp_path / "logs", commands, lambda said: None)
-    adapter = LocalCluster(LocalParameters(cpus=2)).connect(context)
-
-    def run(job):
-        commands[job.job_id] = job
-        adapter.carry_out(Start(job.job_id, Placement.whole("all", 1)), time.time())
-        until = time.monotonic() + 60
-        while not (ended := adapter.reports(time.time())):
-            assert time.monotonic() < until
-            time.sleep(0.01)
-        return ended[0].outcome, (tmp_path / "logs" / f"{job.job_id}.out").read_text()
-
-    yield run
-    adapter.close()
+    run = LocalRun(tmp_path)
+    yield lambda job: (run.ran(job), run.log(job.job_id))
+    run.adapter.close()
 
 
 def script(text, *arguments):
@@ -66,23 +49,6 @@ def test_a_line_for_sh_is_such_a_file_too_which_is_gone_afterwards(ran, tmp_path
     _, written = ran(CommandJob("1", "echo", secret, "/"))
     assert written.endswith("/1.1.script\n")
     assert not list(tmp_path.rglob("*.script"))
-
-
-@pytest.mark.parametrize(
-    ("record", "field"),
-    [
-        ({}, "command"),
-        ({"command": "true", "script": "#!/bin/sh\n"}, "command"),
-        ({"command": "true", "arguments": ["a"]}, "arguments"),
-        ({"script": "#!/bin/sh\r\ntrue\r\n"}, "script"),
-        ({"script": "a\0b"}, "script"),
-        ({"script": "true", "arguments": [1]}, "arguments"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused_by_field(record, field, tmp_path):
-    with pytest.raises(InvalidJobs) as refused:
-        JobLines(empty_room(2.0, 2.0**35, 2.0), tmp_path, "jobs").job(record, 3)
-    assert [each.field for each in refused.value.problems] == [field]
 
 
 def test_its_record_and_its_line_bring_it_back(tmp_path):

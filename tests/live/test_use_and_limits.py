@@ -3,63 +3,28 @@
 from __future__ import annotations
 
 import sys
-import time
 
 import pytest
 
 from foresail.live.adapters.local.cluster import (
-    LocalAdapter,
     LocalCluster,
     LocalParameters,
     measured,
 )
-from foresail.live.cluster_plugin import RunContext, UseSample
+from foresail.live.cluster_plugin import UseSample
 from foresail.live.command_job import CommandJob
-from foresail.model.decision import Placement, Start
 from foresail.model.errors import InputError
 from foresail.model.event import EndedBecause
 from foresail_studies.predictors.dspredict import UsagePredictor
+from local_runs import LocalRun
 
 _HOLDS = "import time; held = bytearray(150 * 2**20); time.sleep(30)"
 _SPINS = "import time\nwhile time.process_time() < 1.0: pass"
 
 
-class Run:
-    """A run of some commands on a local cluster with short looks."""
-
-    def __init__(self, folder, **parameters):
-        self.commands, self.samples, self.notes = {}, [], []
-        for name in ("attempts", "logs"):
-            (folder / name).mkdir()
-        self.folder = folder
-        chosen = LocalParameters(**{"cpus": 2, "sample_seconds": 0.2, **parameters})
-        self.context = RunContext(
-            folder / "attempts",
-            folder / "logs",
-            self.commands,
-            self.notes.append,
-            self.samples.extend,
-        )
-        self.adapter: LocalAdapter = LocalCluster(chosen).connect(self.context)
-
-    def start(self, job):
-        self.commands[job.job_id] = job
-        place = Placement.whole("all", job.cpus)
-        self.adapter.carry_out(Start(job.job_id, place), time.time())
-
-    def outcome(self):
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            ended = self.adapter.reports(time.time())
-            if ended:
-                return ended[0].outcome
-            time.sleep(0.05)
-        raise AssertionError("it does not end")
-
-
 @pytest.fixture
 def run(tmp_path):
-    run = Run(tmp_path)
+    run = LocalRun(tmp_path, sample_seconds=0.2)
     yield run
     run.adapter.close()
 
@@ -69,23 +34,20 @@ def python(job_id, code, **fields):
 
 
 def test_a_job_that_holds_more_memory_than_it_may_is_ended_at_its_limit(run):
-    run.start(python("1", _HOLDS, memory_bytes=100 * 2.0**20))
-    outcome = run.outcome()
+    outcome = run.ran(python("1", _HOLDS, memory_bytes=100 * 2.0**20))
     assert outcome.ended_because is EndedBecause.LIMIT
     assert "more than it may" in run.notes[0]
 
 
 def test_one_that_holds_less_is_not(run):
-    run.start(python("1", _HOLDS.replace("30", "1"), memory_bytes=400 * 2.0**20))
-    outcome = run.outcome()
+    outcome = run.ran(python("1", _HOLDS.replace("30", "1"), memory_bytes=400 * 2.0**20))
     assert outcome.ended_because is EndedBecause.COMPLETED
     assert outcome.used["memory_max"] > 150 * 2**20
 
 
 def test_the_use_of_cpus_is_measured_and_dspredict_learns_it(run):
     job = python("1", _SPINS, user="ann")
-    run.start(job)
-    outcome = run.outcome()
+    outcome = run.ran(job)
     assert all(each.job_id == "1" for each in run.samples)
     assert 0.2 < outcome.used["cpu_time"] < 1.5
     assert outcome.used["cpu"] < 1.3
@@ -112,9 +74,8 @@ def test_what_is_measured_is_told_per_task():
 def test_a_job_knows_who_it_is_and_no_secret_of_the_service(run, monkeypatch):
     monkeypatch.setenv("FORESAIL_TOKEN", "foresail_secret")
     command = "env | grep ^FORESAIL_ | sort"
-    run.start(CommandJob("7_3", "name", command, "/", cpus=2, tasks=2, memory_bytes=2.0**30))
-    run.outcome()
-    told = (run.folder / "logs" / "7_3.out").read_text().splitlines()
+    run.ran(CommandJob("7_3", "name", command, "/", cpus=2, tasks=2, memory_bytes=2.0**30))
+    told = run.log("7_3").splitlines()
     assert told.pop(4).startswith("FORESAIL_MARK=")
     assert told == [
         "FORESAIL_ATTEMPT=1",
@@ -127,7 +88,7 @@ def test_a_job_knows_who_it_is_and_no_secret_of_the_service(run, monkeypatch):
 
 
 def test_the_machine_is_divided_into_nodes(tmp_path):
-    run = Run(tmp_path, cpus=5, nodes=2)
+    run = LocalRun(tmp_path, cpus=5, nodes=2)
     nodes = run.adapter.cluster.partitions[0].nodes
     assert [each.total.cpus for each in nodes] == [3.0, 2.0]
     assert run.adapter.cluster.total.cpus == 5.0

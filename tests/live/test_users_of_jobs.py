@@ -11,56 +11,39 @@ import psutil
 import pytest
 
 from foresail.live.accounts import account_of, read_log
-from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
-from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
-from foresail.model.decision import Placement, Preempt, Start
+from foresail.model.decision import Preempt
 from foresail.model.errors import InputError
 from foresail.model.event import EndedBecause
+from local_runs import LocalRun
 from machine_accounts import ann_and_bob, common_folder  # noqa: F401 - fixtures
 
 
-class Machine:
+class Machine(LocalRun):
     """A run as root, whose jobs run as those who own them."""
 
-    def __init__(self, folder, **parameters):
-        self.folder, self.commands, self.notes = folder, {}, []
+    def __init__(self, folder):
         for name, mode in (("attempts", 0o700), ("logs", 0o711)):
             (folder / name).mkdir()
             (folder / name).chmod(mode)
-        context = RunContext(
-            folder / "attempts",
-            folder / "logs",
-            self.commands,
-            self.notes.append,
-            account_of_job=lambda job: account_of(job.user),
-        )
-        self.adapter = LocalCluster(LocalParameters(cpus=2, **parameters)).connect(context)
+        super().__init__(folder, account_of_job=lambda job: account_of(job.user), grace_seconds=0.3)
 
-    def start(self, user, command, job_id="1", **fields):
-        job = CommandJob(job_id, "job", command, fields.pop("directory", "/"), **fields, user=user)
-        self.commands[job_id] = job
-        self.adapter.carry_out(Start(job_id, Placement.whole("all", 1)), time.time())
+    def begin(self, user, command, job_id="1", **fields):
+        fields = {"directory": "/", **fields}
+        self.start(CommandJob(job_id, "job", command, user=user, **fields))
 
-    def outcome(self):
-        until = time.monotonic() + 60
-        while not (ended := self.adapter.reports(time.time())):
-            assert time.monotonic() < until
-            time.sleep(0.01)
-        return ended[0].outcome
-
-    def log(self, user, job_id="1"):
+    def written(self, user, job_id="1"):
         return read_log(self.folder / "logs", account_of(user), f"{job_id}.out", 0, 1_000_000)
 
-    def ran(self, user, command, job_id="1", **fields):
+    def did(self, user, command, job_id="1", **fields):
         """The exit code of a job, and what it has written."""
-        self.start(user, command, job_id, **fields)
-        return self.outcome().exit_code, self.log(user, job_id).decode()
+        self.begin(user, command, job_id, **fields)
+        return self.outcome().exit_code, self.written(user, job_id).decode()
 
 
 @pytest.fixture
 def machine(ann_and_bob, common_folder):  # noqa: F811
-    machine = Machine(common_folder, grace_seconds=0.3)
+    machine = Machine(common_folder)
     yield machine
     machine.adapter.close()
 
@@ -85,7 +68,7 @@ def test_a_job_is_its_users_in_every_way(machine, ann, monkeypatch):
     )
     with socket.socket() as inherited:
         inherited.set_inheritable(True)
-        code, written = machine.ran(ann.name, line, environment={"MINE": "1"})
+        code, written = machine.did(ann.name, line, environment={"MINE": "1"})
     assert code == 0
     said = dict(each.split(":", 1) for each in written.splitlines()[:8])
     assert set(said["Uid"].split()) == {str(ann.uid)}
@@ -131,19 +114,19 @@ def test_a_job_is_its_users_in_every_way(machine, ann, monkeypatch):
 def test_it_gets_at_nothing_that_is_not_its_users(machine, ann, bob, attack):
     (machine.folder / "admin-token").write_text("secret-of-root")
     (machine.folder / "admin-token").chmod(0o600)
-    machine.ran(bob.name, "echo secret-of-bob", "9")
+    machine.did(bob.name, "echo secret-of-bob", "9")
     words = {"folder": machine.folder, "ann": ann.name, "bob": bob.name}
     line = attack.format(**words, python="/usr/bin/env python3")
-    code, written = machine.ran(ann.name, line)
+    code, written = machine.did(ann.name, line)
     assert code not in (0, 127, -9), written
     assert "secret" not in written
 
 
 def test_its_shim_shows_no_secret_and_cannot_be_ended_by_it(machine, ann, monkeypatch):
     monkeypatch.setenv("PGPASSWORD", "secret")
-    machine.start(ann.name, "echo $PPID; sleep 30")
+    machine.begin(ann.name, "echo $PPID; sleep 30")
     until = time.monotonic() + 30
-    while not (found := machine.log(ann.name)) and time.monotonic() < until:
+    while not (found := machine.written(ann.name)) and time.monotonic() < until:
         time.sleep(0.01)
     shim = psutil.Process(int(found))
     living = [each for each in psutil.Process().children() if each.status() != "zombie"]
@@ -160,14 +143,14 @@ def test_its_shim_shows_no_secret_and_cannot_be_ended_by_it(machine, ann, monkey
 
 def test_a_folder_that_its_user_may_not_enter_is_its_own_fault_alone(machine, ann, bob):
     (machine.folder / "closed").mkdir(mode=0o700)
-    code, written = machine.ran(ann.name, "true", directory=str(machine.folder / "closed"))
+    code, written = machine.did(ann.name, "true", directory=str(machine.folder / "closed"))
     assert code == 126
     assert "Permission denied" in written
-    assert machine.ran(bob.name, "echo fine", "2") == (0, "fine\n")
+    assert machine.did(bob.name, "echo fine", "2") == (0, "fine\n")
 
 
 def test_whom_the_machine_does_not_know_runs_nothing(machine):
-    machine.start("nobody-of-this-name", "touch /tmp/never")
+    machine.begin("nobody-of-this-name", "touch /tmp/never")
     outcome = machine.outcome()
     assert (outcome.ended_because, outcome.exit_code) == (EndedBecause.FAILED, None)
     assert "no such account" in machine.notes[0]
@@ -175,11 +158,11 @@ def test_whom_the_machine_does_not_know_runs_nothing(machine):
 
 def test_what_it_writes_to_opens_again(machine, ann):
     """A pipe of root's would be closed to ``/dev/stderr``, which many scripts write to."""
-    assert machine.ran(ann.name, "echo a > /dev/stdout; echo b > /dev/stderr") == (0, "a\nb\n")
+    assert machine.did(ann.name, "echo a > /dev/stdout; echo b > /dev/stderr") == (0, "a\nb\n")
 
 
 def test_its_script_is_its_own_and_so_is_its_log(machine, ann):
-    _, written = machine.ran(ann.name, 'stat -c "%U %a" "$0"; ps -o args= -p $$')
+    _, written = machine.did(ann.name, 'stat -c "%U %a" "$0"; ps -o args= -p $$')
     owner, shown = written.splitlines()
     assert owner == f"{ann.name} 600"
     assert shown.split() == ["/bin/sh", f"{machine.folder}/logs/{ann.name}/1.1.script"]
@@ -192,8 +175,8 @@ def test_a_linked_log_is_written_with_its_users_rights(machine, ann):
     roots = machine.folder / "roots"
     roots.write_text("untouched")
     log = machine.folder / "logs" / ann.name / "2.out"
-    assert machine.ran(ann.name, f"ln -s {shlex.quote(str(roots))} {log}")[0] == 0
-    machine.start(ann.name, "echo written", "2")
+    assert machine.did(ann.name, f"ln -s {shlex.quote(str(roots))} {log}")[0] == 0
+    machine.begin(ann.name, "echo written", "2")
     assert machine.outcome().exit_code == 127
     assert "Permission denied" in machine.notes[0]
     assert roots.read_text() == "untouched"
@@ -213,7 +196,7 @@ def test_what_is_no_plain_file_of_its_users_is_not_read_as_a_log(machine, ann, b
     os.chown(folder / "bobs", bob.uid, bob.gid)
     assert os.system(f"cd {folder} && {made.format(roots=roots)}") == 0
     with pytest.raises(InputError, match="is no log"):
-        machine.log(ann.name)
+        machine.written(ann.name)
 
 
 def test_a_linked_folder_of_logs_is_not_followed(machine, ann):
@@ -221,20 +204,20 @@ def test_a_linked_folder_of_logs_is_not_followed(machine, ann):
     (machine.folder / "1.out").write_text("secret")
     os.chown(machine.folder / "1.out", ann.uid, ann.gid)
     with pytest.raises(InputError, match="is no log"):
-        machine.log(ann.name)
+        machine.written(ann.name)
 
 
 def test_a_limit_holds_whatever_it_does_to_its_own(machine, ann):
     """Signals to its processes are root's; what it claims to be in its cgroup does not matter."""
-    machine.start(ann.name, "trap '' TERM HUP; while :; do sleep 1; done", requested_seconds=0.3)
+    machine.begin(ann.name, "trap '' TERM HUP; while :; do sleep 1; done", requested_seconds=0.3)
     assert machine.outcome().ended_because is EndedBecause.LIMIT
     assert json.loads((machine.folder / "attempts" / "1.1.status").read_text())["why"] == "limit"
 
 
 def test_what_is_left_of_a_job_whose_watcher_was_killed_is_taken_away(machine, ann):
-    machine.start(ann.name, "echo $PPID; exec sleep 300")
+    machine.begin(ann.name, "echo $PPID; exec sleep 300")
     until = time.monotonic() + 30
-    while not (found := machine.log(ann.name)) and time.monotonic() < until:
+    while not (found := machine.written(ann.name)) and time.monotonic() < until:
         time.sleep(0.01)
     (command,) = psutil.Process(int(found)).children()
     os.kill(int(found), signal.SIGKILL)
@@ -246,5 +229,5 @@ def test_what_is_left_of_a_job_whose_watcher_was_killed_is_taken_away(machine, a
 @pytest.mark.parametrize("name", ["timerslack_ns", "attr/exec"])
 def test_its_output_is_nothing_that_changes_its_shim(machine, ann, name):
     """Files of ``/proc/self`` are the shim's where the shim opens them."""
-    code, written = machine.ran(ann.name, "echo 1", output=f"/proc/self/{name}")
+    code, written = machine.did(ann.name, "echo 1", output=f"/proc/self/{name}")
     assert (code, "not a plain file" in written or "Permission denied" in written) == (127, True)

@@ -31,7 +31,7 @@ from foresail.service.connections import PEER
 from foresail.service.store.database import Database
 from foresail.service.store.protocol import bring_up_to_date
 from foresail.service.tokens import Role, ServedAccounts, Tokens
-from live_service import live_service
+from live_service import becomes, live_service, submit
 
 ONE, OTHER = pwd.getpwuid(1).pw_name, pwd.getpwuid(2).pw_name
 UNKNOWN_UID = 54_321
@@ -186,11 +186,8 @@ def test_its_jobs_run_as_itself_and_do_not_reach_what_is_the_services(machine):
     command = f"id -un; cat {service.state}/foresail.db 2>/dev/null || echo kept from it"
     with calling(path, 1) as one:
         asked = {"command": command, "directory": "/"}
-        job = one.post("/v1/jobs", json=asked).json()["jobs"][0]["job_id"]
-        until = time.monotonic() + 30.0
-        while one.get(f"/v1/jobs/{job}").json()["state"] != "completed":
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        job = submit(one, **asked)
+        becomes(one, job, "completed")
         assert one.get(f"/v1/jobs/{job}/logs").text == f"{ONE}\nkept from it\n"
 
 

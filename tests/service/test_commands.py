@@ -13,6 +13,7 @@ from foresail.cli.main import app_of, main
 from foresail.client.service_client import ServiceClient, ServiceRefusal
 from foresail.model.errors import ForesailError
 from live_service import live_service
+from until import until
 
 SCRIPT = """#!/bin/sh
 #SBATCH --job-name=scripted
@@ -109,7 +110,7 @@ def test_the_service_tells_of_memory_and_gpus(typed, service):
             told = client.get("/v1/cluster").json()
             return told["free_memory_bytes"] / 2**30, told["free_gpus"]
 
-        _until(lambda: free() == (2.0, 0.0))
+        until(lambda: free() == (2.0, 0.0))
         assert "2 GiB" in typed("nodes")
         (node,) = client.get("/v1/nodes").json()["nodes"]
         assert (node["memory_bytes"], node["free_memory_bytes"]) == (2.0**33, 2.0**31)
@@ -118,14 +119,7 @@ def test_the_service_tells_of_memory_and_gpus(typed, service):
         assert 'foresail_memory_bytes{use="held"} 6.442450944e+09' in lines
         assert 'foresail_gpus{use="held"} 2.0' in lines
         typed("cancel", job)
-        _until(lambda: free() == (8.0, 2.0))
-
-
-def _until(holds):
-    until = time.monotonic() + 20.0
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.05)
+        until(lambda: free() == (8.0, 2.0))
 
 
 def test_a_script_with_directives_and_a_file_of_jobs(typed, tmp_path):
@@ -188,7 +182,7 @@ def test_a_member_of_an_array_goes_by_its_own_number_too(typed, tmp_path):
 
 
 def _jobs(typed):
-    _until(lambda: "no jobs" in typed("jobs") or typed("jobs").count("\n") == 2)
+    until(lambda: "no jobs" in typed("jobs") or typed("jobs").count("\n") == 2)
     return [json.loads(line) for line in typed("jobs", "--json").splitlines()]
 
 
@@ -210,9 +204,7 @@ def test_an_array_knows_what_its_submitter_had_set(typed, monkeypatch, service):
 
 def test_a_job_is_held_forecast_released_and_cancelled(typed):
     job = typed("submit", "--hold", "--time", "1min", "--", "sleep", "60").strip()
-    until = time.monotonic() + 20.0
-    while "held by admin until it is released" not in typed("jobs"):
-        assert time.monotonic() < until
+    until(lambda: "held by admin until it is released" in typed("jobs"))
     assert "never starts" in typed("forecast", job)
     assert "ask for" in typed("forecast", job, "--risk", "0.1")
     assert "then" in typed("forecast", job, "--cpus", "2")
@@ -258,9 +250,7 @@ def test_nodes_are_drained_and_resumed(typed, service):
 
 
 def test_the_cluster_at_a_glance(typed):
-    until = time.monotonic() + 20.0
-    while "cpus 0 of 2 in use" not in typed("top"):
-        assert time.monotonic() < until
+    until(lambda: "cpus 0 of 2 in use" in typed("top"))
 
 
 @pytest.mark.parametrize(
@@ -499,9 +489,7 @@ def test_alone_it_shows_what_runs_and_is_next(service, monkeypatch, capsys):
         runs = client.post("/v1/jobs", json={"command": "sleep 60", "cpus": 2, "name": "secret"})
     with service.client(ann) as client:
         waits = client.post("/v1/jobs", json={"command": "true", "name": "mine"})
-    until = time.monotonic() + 20.0
-    while " R " not in seen_by(ann).out:
-        assert time.monotonic() < until
+    until(lambda: " R " in seen_by(ann).out)
     told = seen_by(ann).out.splitlines()
     assert "cpus 2 of 2 in use" in told[0]
     assert told[1].split()[:5] == ["JOBID", "NAME", "USER", "ST", "TIME"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from foresail.service import upkeep
 from foresail.service.state_folder import StateFolder
 from foresail.service.store.protocol import METADATA, ROOM, KeyedCall, Submit
 from foresail.service.store.sql_store import SqlStore
-from live_service import live_service
+from live_service import ENDS, becomes, live_service, submit
 
 _EASY = 'policy = "easy,recent,incremental"\ncluster = "local(nodes=1,cpus=4)"\n'
 _LAST = {"completed", "failed", "cancelled"}
@@ -82,31 +81,28 @@ def test_a_service_goes_on_after_a_restore_and_in_another_database(tmp_path, ser
     marks = tmp_path / "marks"
     configuration = tmp_path / "service.toml"
 
-    def submit(client, **fields):
+    def mark(client, **fields):
         command = f"echo $FORESAIL_JOB_ID >> {marks}"
-        job = {"command": command, "directory": "/", **fields}
-        return client.post("/v1/jobs", json=job).json()["jobs"][0]["job_id"]
+        return submit(client, command=command, directory="/", **fields)
 
     def ended(client, *job_ids):
-        until = time.monotonic() + 30.0
-        while any(client.get(f"/v1/jobs/{each}").json()["state"] not in _LAST for each in job_ids):
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        for each in job_ids:
+            becomes(client, each, *ENDS)
 
     with live_service(tmp_path, _EASY) as service, service.client() as client:
-        ended(client, submit(client), submit(client))
-        assert submit(client, held=True) == "3"
+        ended(client, mark(client), mark(client))
+        assert mark(client, held=True) == "3"
         well("backup", service.state, tmp_path / "backup.db")
         assert told("restore", service.state, tmp_path / "backup.db")[0] != 0
         assert told("move", configuration, "--to", server)[0] != 0
         assert client.post("/v1/jobs/3/release").is_success
-        ended(client, "3", submit(client))
+        ended(client, "3", mark(client))
     assert "restored: 3 jobs" in well("restore", service.state, tmp_path / "backup.db")
     with live_service(tmp_path, _EASY) as service, service.client() as client:
         assert client.get("/v1/jobs/3").json()["state"] == "held"
         assert client.get("/v1/jobs/4").status_code == 404
         assert client.post("/v1/jobs/3/release").is_success
-        ended(client, "3", submit(client))
+        ended(client, "3", mark(client))
     assert sorted(marks.read_text().split()) == ["1", "2", "3", "4", "5"]
     log = exported(service.state, tmp_path / "before")
     assert "moved: 4 jobs" in well("move", service.state, "--to", server)
@@ -117,12 +113,12 @@ def test_a_service_goes_on_after_a_restore_and_in_another_database(tmp_path, ser
         assert {each["job_id"]: each["state"] for each in listed} == dict.fromkeys(
             ["1", "2", "3", "5"], "completed"
         )
-        ended(client, submit(client))
+        ended(client, mark(client))
         assert "well: 5 jobs" in well("check", configuration)
     assert exported(configuration, tmp_path / "moved").startswith(log)
     well("move", configuration, "--to", "sqlite")
     with live_service(tmp_path, _EASY) as service, service.client() as client:
-        ended(client, submit(client))
+        ended(client, mark(client))
     assert sorted(marks.read_text().split()) == ["1", "2", "3", "4", "5", "6", "7"]
     assert well("check", service.state).startswith("well: 6 jobs")
     assert not [each for each in tmp_path.rglob(".*") if each.is_file()]

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,11 @@ from live_service import live_service
 from real_slurm import as_operator, run_as, slurm, submit
 from shared import shared
 from test_observed_slurm import until
+from until import until as wait_until
 
 __all__ = ["slurm"]
+
+await_that = partial(wait_until, pause=0.1)
 
 FORESAIL = [sys.executable, "-c", "from foresail.cli.main import main; main()", "slurm"]
 SETTINGS = "cluster = 'slurm(decides=main)'\npolicy = 'easy,recent'"
@@ -30,13 +34,6 @@ def stands(variables: Mapping[str, str], job_id: str) -> tuple[str, str, str]:
     words = ["squeue", "-h", "-a", "-t", "all", "-j", job_id, "-O", fields]
     said = subprocess.run(words, env=variables, capture_output=True, text=True, check=True).stdout
     return said[:9].strip(), said[9:49].strip(), said[49:58].strip()
-
-
-def await_that(holds: Callable[[], bool], seconds: float = 40.0) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, subprocess.getoutput("squeue -a -t all")
-        time.sleep(0.1)
 
 
 @pytest.mark.slow

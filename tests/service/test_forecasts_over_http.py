@@ -11,7 +11,8 @@ from foresail.live.command_job import CommandJob
 from foresail.service.slow_answers import use_over_time
 from foresail.service.store.protocol import KeyedCall, Submit, WholeStep
 from foresail.service.store.sql_store import SqlStore
-from live_service import live_service
+from live_service import becomes, live_service, submit
+from until import until
 
 POLICY = 'policy = "easy,recent,incremental"\ncluster = "local(cpus=2,nodes=1)"'
 
@@ -22,25 +23,26 @@ def service(tmp_path_factory):
         yield running
 
 
+def await_forecast(client, job_id):
+    """Wait until there is one: kernels may have to be compiled first."""
+
+    def answered():
+        code = client.get(f"/v1/jobs/{job_id}/forecast").status_code
+        assert code in (200, 503)
+        return code == 200
+
+    until(answered, 120.0, 0.2)
+
+
 @pytest.fixture(scope="module")
 def queue(service):
     """One that runs for long, two that wait for all cpus, one that is held."""
     with service.client(service.token("ann", "user")) as client:
         long = {"command": "sleep 300", "cpus": 2, "requested_time": 600, "name": "long"}
-        jobs = [client.post("/v1/jobs", json=long).json()["jobs"][0]["job_id"] for _ in range(2)]
-        narrow = {**long, "cpus": 1, "deadline": 60}
-        jobs.append(client.post("/v1/jobs", json=narrow).json()["jobs"][0]["job_id"])
-        jobs.append(
-            client.post("/v1/jobs", json={**long, "held": True}).json()["jobs"][0]["job_id"]
-        )
-        until = time.monotonic() + 20
-        while client.get(f"/v1/jobs/{jobs[0]}").json()["state"] != "running":
-            assert time.monotonic() < until
-            time.sleep(0.05)
-        until = time.monotonic() + 120  # kernels may have to be compiled first
-        while (code := client.get(f"/v1/jobs/{jobs[1]}/forecast").status_code) != 200:
-            assert (code, time.monotonic() < until) == (503, True)
-            time.sleep(0.2)
+        narrow, held = {**long, "cpus": 1, "deadline": 60}, {**long, "held": True}
+        jobs = [submit(client, **each) for each in (long, long, narrow, held)]
+        becomes(client, jobs[0], "running")
+        await_forecast(client, jobs[1])
         yield client, jobs
         client.post("/v1/jobs/cancel", json={"job_ids": jobs})
 
@@ -178,23 +180,15 @@ def test_the_last_of_many_new_jobs_starts_within_its_range(tmp_path):
     more = 'policy = "foresail"\ncluster = "local(cpus=4,nodes=1)"'
     with live_service(tmp_path, more) as service, service.client() as client:
         long = {"command": "sleep 300", "cpus": 4, "requested_time": 600, "name": "long"}
-        jobs = [client.post("/v1/jobs", json=long).json()["jobs"][0]["job_id"] for _ in range(2)]
-        until = time.monotonic() + 120  # kernels may have to be compiled first
-        while client.get(f"/v1/jobs/{jobs[1]}/forecast").status_code != 200:
-            assert time.monotonic() < until
-            time.sleep(0.2)
+        jobs = [submit(client, **long) for _ in range(2)]
+        await_forecast(client, jobs[1])
         client.post("/v1/jobs/cancel", json={"job_ids": jobs})
         short = {"command": "sleep 0.5", "array": "1-48", "requested_time": 300, "name": "short"}
         answer = client.post("/v1/jobs", json=short).json()["jobs"]
-        first, last = (f"/v1/jobs/{answer[at]['job_id']}" for at in (7, -1))
-        until = time.monotonic() + 60
-        while client.get(first).json()["state"] != "completed":
-            assert time.monotonic() < until
-            time.sleep(0.05)
-        found = client.get(f"{last}/forecast").json()
-        while (shown := client.get(last).json())["state"] != "completed":
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        first, last = (answer[at]["job_id"] for at in (7, -1))
+        becomes(client, first, "completed")
+        found = client.get(f"/v1/jobs/{last}/forecast").json()
+        shown = becomes(client, last, "completed")
     assert found["is_known"]
     start = found["start"]
     assert start["p10"] - 2.0 <= shown["start_seconds"] <= start["p90"] + 2.0

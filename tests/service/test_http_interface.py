@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,7 +16,8 @@ from foresail.live.jobs_file import JOB_FIELDS
 from foresail.model.errors import InputError
 from foresail.service.api.submissions import JobRequest
 from foresail.service.configuration import Listening, ServiceConfiguration, require_usable
-from live_service import live_service
+from live_service import becomes, live_service, submit
+from until import until
 
 ROLES = ("read-only", "user", "operator", "admin")
 MAY_NOT = {
@@ -116,7 +116,7 @@ def test_nothing_but_health_is_told_without_a_token(service, routes):
 def test_users_list_their_own_jobs_alone(service):
     mine, other = service.token("mine", "user"), service.token("another", "user")
     with service.client(mine) as client, service.client(other) as stranger:
-        job = client.post("/v1/jobs", json={"command": "echo hello"}).json()["jobs"][0]["job_id"]
+        job = submit(client, command="echo hello")
         assert [each["job_id"] for each in client.get("/v1/jobs").json()["jobs"]] == [job]
         assert stranger.get("/v1/jobs").json()["jobs"] == []
         assert stranger.get("/v1/jobs", params={"user": "mine"}).json()["jobs"] == []
@@ -175,10 +175,7 @@ def test_an_array_and_what_waits_for_it_run_in_order(service):
         ids = [each["job_id"] for each in answer.json()["jobs"]]
         assert (answer.status_code, again.status_code) == (201, 200)
         assert [each["job_id"] for each in again.json()["jobs"]] == ids
-        until = time.monotonic() + 60
-        while client.get(f"/v1/jobs/{ids[-1]}").json()["state"] != "completed":
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        becomes(client, ids[-1], "completed")
         assert ids[1].endswith("_3")
         assert client.get(f"/v1/jobs/{ids[1]}/logs").text == "3\n"
         assert client.get(f"/v1/jobs/{ids[1]}/story").json()["lines"]
@@ -207,10 +204,7 @@ def test_a_caller_follows_so_often_at_a_time_and_no_more(service):
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "30")
         assert followed(clients[1]).status_code == 200
         streams[0].close()
-        until = time.monotonic() + 10.0
-        while followed(clients[0]).status_code != 200:
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        until(lambda: followed(clients[0]).status_code == 200, 10.0, 0.1)
 
 
 def _ids(client, last, count):

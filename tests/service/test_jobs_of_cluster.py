@@ -16,6 +16,7 @@ from foresail.service.store.sql_store import SqlStore
 from foresail.service.upkeep import faults_of
 from live_service import environment_of_service, live_service
 from toy_queue import Queue
+from until import until as await_that
 
 PLUGIN = Path(toy_queue.__file__)
 registry._ENTRIES.pop(("cluster", "toyqueue"), None)  # it is no plug-in of other tests
@@ -66,10 +67,8 @@ def follow_what_is_left_to_the_cluster(client, queue):
     """It is said, nobody here starts or releases it though there is room, and it is load."""
     queue.put("88", user="bob", licences=True)
     until(client, _88="held")
-    left, end = "left to the cluster: it asks for licences", time.monotonic() + 30.0
-    while (reason := client.get("/v1/jobs/88").json()["reason"]) is None:  # of the next snapshot
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    left = "left to the cluster: it asks for licences"
+    reason = await_that(lambda: client.get("/v1/jobs/88").json()["reason"])  # of the next snapshot
     assert reason["sentence"] == left
     refused = client.post("/v1/jobs/88/release")
     assert (refused.status_code, left in refused.text) == (409, True)
@@ -145,11 +144,8 @@ def test_a_connection_that_hangs_is_made_once(tmp_path):
     hangs = tmp_path / "queue.json.hangs"
     hangs.touch()
     with live_service(tmp_path, settings(tmp_path)) as service, service.client() as client:
-        end = time.monotonic() + 30.0
-        while "has not answered for 5 s" not in (health := client.get("/v1/health")).text:
-            assert time.monotonic() < end, health.text
-            time.sleep(0.1)
-        assert health.status_code == 503
+        await_that(lambda: "has not answered for 5 s" in client.get("/v1/health").text)
+        assert client.get("/v1/health").status_code == 503
         time.sleep(4.0)  # it is tried again meanwhile
         hangs.unlink()
         until(client, _84="running")

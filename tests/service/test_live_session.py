@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 
 import pytest
@@ -21,7 +20,8 @@ from foresail.model.cluster import Cluster, Node, Partition, Resources, require_
 from foresail.model.errors import InputError
 from foresail.traces.folder import load_workload
 from foresail.traces.measured import quantity
-from live_service import live_service
+from live_service import live_service, submit
+from until import until
 
 SESSION = """
 policy = "easy,recent,incremental"
@@ -39,14 +39,6 @@ class Broken(Scheduler):
     def decide(self, view):
         {body}
 """
-
-
-def wait_for(ready, seconds=60.0):
-    until = time.monotonic() + seconds
-    while not (found := ready()):
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    return found
 
 
 def done(client):
@@ -67,11 +59,11 @@ def test_a_session_is_exported_decided_alike_again_and_replayed_under_others(tmp
                 client.post("/v1/jobs", json={**job, "deadline": 60, "cpus": 1 + number % 2})
             client.post("/v1/jobs", json={"command": "sleep 60", "held": True})
             client.post("/v1/jobs/13/cancel")
-            wait_for(lambda: client.get("/v1/jobs/4").json()["state"] == "completed")
+            until(lambda: client.get("/v1/jobs/4").json()["state"] == "completed")
             client.post("/v1/policy", json={"policy": "foresail"})
-            wait_for(lambda: done(client))
+            until(lambda: done(client))
             client.post("/v1/policy", json={"policy": "fcfs,recent,incremental"})
-            wait_for(lambda: client.get("/v1/health").status_code == 200)
+            until(lambda: client.get("/v1/health").status_code == 200)
             metrics = client.get("/metrics").text
         assert "foresail_deadlines_met_total 12.0" in metrics
         assert 'foresail_jobs_ended_total{because="completed"} 12.0' in metrics
@@ -110,13 +102,13 @@ def test_a_policy_that_fails_or_takes_too_long_gives_way_to_easy(tmp_path, body,
         live_service(tmp_path, f"{more}\ncycle_seconds = 0.2") as service,
         service.client() as client,
     ):
-        job = client.post("/v1/jobs", json={"command": "true"}).json()["jobs"][0]["job_id"]
-        wait_for(lambda: client.get(f"/v1/jobs/{job}").json()["state"] == "completed")
+        job = submit(client, command="true")
+        until(lambda: client.get(f"/v1/jobs/{job}").json()["state"] == "completed")
         cluster = client.get("/v1/cluster").json()
         assert cluster["policy"] == "easy,recent,incremental"
         assert why in cluster["remarks"][0]
         client.post("/v1/policy", json={"policy": "easy(order=shortest),recent,incremental"})
-        wait_for(lambda: len(client.get("/v1/cluster").json()["remarks"]) == 1)  # of accounts
+        until(lambda: len(client.get("/v1/cluster").json()["remarks"]) == 1)  # of accounts
 
 
 def test_a_configuration_read_anew_changes_the_policy_or_is_refused(tmp_path):
@@ -126,7 +118,7 @@ def test_a_configuration_read_anew_changes_the_policy_or_is_refused(tmp_path):
         text = path.read_text()
         path.write_text(text.replace("easy,recent", "fcfs,recent"))
         service.process.send_signal(signal.SIGHUP)
-        wait_for(lambda: client.get("/v1/cluster").json()["policy"].startswith("fcfs"))
+        until(lambda: client.get("/v1/cluster").json()["policy"].startswith("fcfs"))
         path.write_text(text.replace("easy,recent", "none such"))
         service.process.send_signal(signal.SIGHUP)
         remarks = []
@@ -135,7 +127,7 @@ def test_a_configuration_read_anew_changes_the_policy_or_is_refused(tmp_path):
             remarks[:] = client.get("/v1/health").json().get("remarks", [])
             return any("none such" in each for each in remarks)
 
-        wait_for(is_told)
+        until(is_told)
 
 
 @pytest.mark.parametrize(
@@ -224,12 +216,12 @@ def test_what_ended_long_ago_is_forgotten_and_can_still_be_read_about(tmp_path):
     with live_service(tmp_path, lines) as service, service.client() as client:
         for command in ("true", "false"):
             client.post("/v1/jobs", json={"command": command}).raise_for_status()
-        wait_for(lambda: done(client))
+        until(lambda: done(client))
         held = [{"command": "true", "held": True}] * 2_500
         client.post("/v1/jobs", json={"jobs": held}).raise_for_status()
         waiting = {"job_ids": [str(number) for number in range(3, 2_503)]}
         client.post("/v1/jobs/cancel", json=waiting).raise_for_status()
-        wait_for(lambda: '"kind":"forgotten"' in records(service.state))
+        until(lambda: '"kind":"forgotten"' in records(service.state))
         assert "Started after" in str(client.get("/v1/jobs/1/story").json())
         behind = client.post("/v1/jobs", json={"command": "true", "after": ["1"]})
         assert behind.status_code == 201
@@ -237,7 +229,7 @@ def test_what_ended_long_ago_is_forgotten_and_can_still_be_read_about(tmp_path):
         assert (refused.status_code, refused.json()["field"]) == (422, "after")
         assert "job 2 is failed" in refused.json()["detail"]
     with live_service(tmp_path, lines) as service, service.client() as client:
-        wait_for(lambda: client.get("/v1/jobs/2503").json()["state"] == "completed")
+        until(lambda: client.get("/v1/jobs/2503").json()["state"] == "completed")
         assert client.get("/v1/jobs/1").json()["state"] == "completed"
     assert invoke(app_of("db"), "check", service.state).output.startswith("well: 2,503 jobs")
     exported = tmp_path / "exported"

@@ -16,6 +16,7 @@ from foresail.service.configuration import read_configuration
 from foresail.service.mail import MailHook
 from foresail.service.parts import ClusterLimits, KnownDirectories
 from live_service import live_service
+from until import until
 
 
 def program(folder, text):
@@ -91,10 +92,7 @@ def test_a_program_that_hangs_fails_or_is_gone_holds_up_nobody(tmp_path, caplog)
         hook.started("1", 1)
     assert time.monotonic() - began < 1.0
     assert len([each for each in caplog.messages if "mail is dropped" in each]) == 1
-    until = time.monotonic() + 30
-    while not [each for each in caplog.messages if "has not ended in 1.5 s" in each]:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    until(lambda: [each for each in caplog.messages if "has not ended in 1.5 s" in each])
     (tmp_path / "send").unlink()
     hook._calls.join()
     assert len([each for each in caplog.messages if "cannot be run" in each]) == 1
@@ -135,8 +133,5 @@ def test_a_service_has_mail_sent(tmp_path):
         with service.client() as client:
             body = {"command": "false", "mail_type": "ALL", "mail_user": "ann@example.org"}
             assert client.post("/v1/jobs", json=body).status_code == 201
-        until = time.monotonic() + 60
-        while not said.exists() or said.read_text().count("\n") < 2:
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        until(lambda: said.exists() and said.read_text().count("\n") >= 2)
     assert said.read_text() == "BEGIN to ann@example.org\nFAIL to ann@example.org\n"

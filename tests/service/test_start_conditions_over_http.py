@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from foresail.cli.main import app_of
 from foresail.model.errors import InputError
 from foresail.model.job import Dependency, DependencyKind
-from foresail.service.api.jobs import _still_to_wait_for
-from live_service import live_service
+from foresail.service.api.submissions import still_to_wait_for
+from live_service import ENDS, becomes, live_service, submit
 
 
 @pytest.fixture(scope="module")
@@ -28,16 +28,7 @@ def ended(service, jobs):
     with service.client() as client:
         answer = client.post("/v1/jobs", json={"jobs": jobs})
         assert answer.status_code == 201, answer.text
-        told, until = [], time.monotonic() + 60
-        for each in answer.json()["jobs"]:
-            while True:
-                job = client.get(f"/v1/jobs/{each['job_id']}").json()
-                if job["end_seconds"] is not None:
-                    break
-                assert time.monotonic() < until
-                time.sleep(0.1)
-            told.append(job)
-        yield client, told
+        yield client, [becomes(client, each["job_id"], *ENDS) for each in answer.json()["jobs"]]
 
 
 def test_an_undivided_machine_is_drained_as_one_node(service, monkeypatch):
@@ -52,28 +43,17 @@ def test_an_undivided_machine_is_drained_as_one_node(service, monkeypatch):
 
     assert nodes()[:5] == ["all", "all", "up", "2", "2"]
     with service.client() as client:
-
-        def submitted(command):
-            answer = client.post("/v1/jobs", json={"command": command}).json()
-            return answer["jobs"][0]["job_id"]
-
-        def is_in(job_id, state):
-            until = time.monotonic() + 60
-            while client.get(f"/v1/jobs/{job_id}").json()["state"] != state:
-                assert time.monotonic() < until
-                time.sleep(0.1)
-
-        runs = submitted("sleep 1; true")
-        is_in(runs, "running")
+        runs = submit(client, command="sleep 1; true")
+        becomes(client, runs, "running")
         assert nodes("--drain", "all")[:5] == ["all", "all", "drained", "2", "0"]
-        waits = submitted("true")
-        is_in(runs, "completed")
+        waits = submit(client, command="true")
+        becomes(client, runs, "completed")
         told = client.get(f"/v1/jobs/{waits}").json()
         assert told["state"] == "pending"
         assert "all (drained by admin)" in told["reason"]["sentence"]
         assert "all (drained by admin)" in client.get(f"/v1/jobs/{waits}/wait").text
         assert nodes("--resume", "all")[2] == "up"
-        is_in(waits, "completed")
+        becomes(client, waits, "completed")
 
 
 def test_dependencies_of_every_kind_run_in_order(service):
@@ -167,9 +147,9 @@ def test_what_is_left_of_a_dependency_on_jobs_that_have_ended(kind, states, left
     asked = Dependency(DependencyKind(kind), ("7",))
     if isinstance(left, str):
         with pytest.raises(InputError, match=left):
-            _still_to_wait_for(asked, rows)
+            still_to_wait_for(asked, rows)
     else:
         expected = None if left is None else Dependency(DependencyKind(left[0]), left[1:])
-        assert _still_to_wait_for(asked, rows) == expected
+        assert still_to_wait_for(asked, rows) == expected
     with pytest.raises(LookupError):
-        _still_to_wait_for(asked, [])
+        still_to_wait_for(asked, [])

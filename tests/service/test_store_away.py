@@ -14,8 +14,9 @@ import pytest
 from databases import PostgreSQLServer, program
 from foresail.service.configuration import read_configuration
 from foresail.service.doctor import examined
-from live_service import live_service
+from live_service import becomes, live_service
 from stopping import stop_again_and_again
+from until import until
 
 
 def test_a_server_that_is_stopped_three_times_is_waited_for(tmp_path):
@@ -47,11 +48,8 @@ def test_an_idle_service_says_for_how_long_its_server_is_away(tmp_path):
             with live_service(tmp_path, more) as service, service.client() as client:
 
                 def health_comes_to(status):
-                    until = time.monotonic() + 30.0
-                    while (answer := client.get("/v1/health")).status_code != status:
-                        assert time.monotonic() < until, answer.text
-                        time.sleep(0.1)
-                    return answer
+                    until(lambda: client.get("/v1/health").status_code == status, 30.0, 0.1)
+                    return client.get("/v1/health")
 
                 health_comes_to(200)
                 server.stop()
@@ -99,42 +97,27 @@ def test_on_a_full_disk_jobs_are_cancelled_held_released_and_nodes_drained(small
             job = {"command": command, "directory": "/", **fields}
             return client.post("/v1/jobs", json=job)
 
-        def comes_to(job_id, state):
-            until = time.monotonic() + 20.0
-            while (found := client.get(f"/v1/jobs/{job_id}").json()["state"]) != state:
-                assert time.monotonic() < until, found
-                time.sleep(0.05)
-
         assert submit("sleep 100", cpus=2, held=True).is_success
         assert submit("sleep 100", cpus=2, held=True).is_success
         its_pid = small_disk.parent / "pid"
         assert submit(f"echo $$ > {its_pid}; cat /dev/zero > {flood}; exec sleep 100").is_success
-        until = time.monotonic() + 20.0
-        while os.statvfs(small_disk).f_bavail:
-            assert time.monotonic() < until
-            time.sleep(0.02)
+        until(lambda: not os.statvfs(small_disk).f_bavail)
         refused = submit("true")
         assert refused.status_code == 503
         assert "Retry-After" in refused.headers
         assert "cancel, hold, release and drain are" in refused.json()["detail"]
         for _ in range(20):  # more than the room of a journal would take, were it not written over
             assert client.post("/v1/jobs/1/release").status_code == 202
-            comes_to("1", "pending")
+            becomes(client, "1", "pending")
             assert client.post("/v1/jobs/1/hold").status_code == 202
-            comes_to("1", "held")
+            becomes(client, "1", "held")
         (node,) = client.get("/v1/nodes").json()["nodes"]
         assert client.post(f"/v1/nodes/{node['name']}/drain").status_code == 202
         assert client.post("/v1/jobs/2/cancel").status_code == 202
-        comes_to("2", "cancelled")
+        becomes(client, "2", "cancelled")
         assert client.post("/v1/jobs/3/cancel").status_code == 202
-        until = time.monotonic() + 20.0
-        while Path("/proc", its_pid.read_text().strip()).exists():
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        until(lambda: not Path("/proc", its_pid.read_text().strip()).exists())
         flood.unlink()
-        comes_to("3", "cancelled")
+        becomes(client, "3", "cancelled")
         assert submit("true").is_success
-        until = time.monotonic() + 20.0
-        while client.get("/v1/nodes").json()["nodes"][0]["state"] != "drained":
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        until(lambda: client.get("/v1/nodes").json()["nodes"][0]["state"] == "drained")

@@ -4,7 +4,6 @@ Whatever it tries is tried by a job, as it would be by somebody who may submit.
 """
 
 import os
-import time
 from http import HTTPStatus
 
 import pytest
@@ -13,7 +12,7 @@ from foresail.client.connection import Connection
 from foresail.client.service_client import ServiceClient
 from foresail.model.errors import InputError
 from foresail.service.state_folder import StateFolder
-from live_service import live_service
+from live_service import ENDS, becomes, live_service
 from machine_accounts import ann_and_bob, common_folder  # noqa: F401 - fixtures
 
 _ATTACKS = """#!/bin/sh
@@ -28,14 +27,6 @@ echo > attempts/1.1.status
 ln -s {state}/foresail.db logs/{ann}/3.out && echo linked
 exit 0
 """
-
-
-def _ended(client, job_id):
-    until = time.monotonic() + 60
-    while (job := client.get(f"/v1/jobs/{job_id}").json())["end_seconds"] is None:
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    return job
 
 
 def test_two_users_share_a_service_and_get_at_nothing_but_their_own(ann_and_bob, common_folder):  # noqa: F811
@@ -55,12 +46,12 @@ def test_two_users_share_a_service_and_get_at_nothing_but_their_own(ann_and_bob,
                 return answer.json()["jobs"][0]["job_id"]
 
             first = submitted(by_bob, command="echo secret-of-bob; id -un; pwd")
-            assert (first, _ended(by_bob, first)["exit_code"]) == ("1", 0)
+            assert (first, becomes(by_bob, first, *ENDS)["exit_code"]) == ("1", 0)
             assert by_bob.get("/v1/jobs/1/logs").text == f"secret-of-bob\n{bob.name}\n{bob.home}\n"
 
             script = _ATTACKS.format(state=state, ann=ann.name, bob=bob.name)
             second = submitted(by_ann, script=script, directory="/")
-            assert _ended(by_ann, second)["exit_code"] == 0
+            assert becomes(by_ann, second, *ENDS)["exit_code"] == 0
             said = by_ann.get(f"/v1/jobs/{second}/logs").text.splitlines()
             assert said[-1] == "linked"
             refused = [each for each in said if "Permission denied" in each]
@@ -71,16 +62,18 @@ def test_two_users_share_a_service_and_get_at_nothing_but_their_own(ann_and_bob,
             assert by_ann.get("/v1/jobs/1/logs").status_code == HTTPStatus.NOT_FOUND
 
             third = submitted(by_ann, command="echo written", directory="/")
-            failed = _ended(by_ann, third)
+            failed = becomes(by_ann, third, *ENDS)
             assert (failed["state"], failed["exit_code"]) == ("failed", 127)
             answer = by_ann.get(f"/v1/jobs/{third}/logs")
             assert answer.status_code == HTTPStatus.UNPROCESSABLE_ENTITY
             assert "is no log" in answer.text
 
             flood = submitted(by_ann, command="yes | head -c 3000000", directory="/root/unseen")
-            assert _ended(by_ann, flood)["state"] == "failed"  # the folder is told of by its user
+            assert (
+                becomes(by_ann, flood, *ENDS)["state"] == "failed"
+            )  # the folder is told of by its user
             flood = submitted(by_ann, command="yes | head -c 3000000")
-            assert _ended(by_ann, flood)["log_is_cut"] is True
+            assert becomes(by_ann, flood, *ENDS)["log_is_cut"] is True
             assert len(by_ann.get(f"/v1/jobs/{flood}/logs?limit=900000").text) < 201_000
         modes = {each.name: each.stat().st_mode & 0o777 for each in state.iterdir()}
         assert (modes.pop("logs"), modes.pop("attempts")) == (0o711, 0o700)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import time
 
 import pytest
 from typer.testing import CliRunner
 
 from foresail.cli.main import app_of
 from foresail.client import connection
-from live_service import live_service
+from live_service import becomes, live_service, submit
+from until import until
 
 POLICY = 'policy = "easy,recent,incremental"\ncluster = "local(cpus=4,nodes=1)"'
 SECRET = ("bob", "secretname", "secretcommand")
@@ -35,40 +35,28 @@ def bob(service):
         yield client
 
 
-def submit(client, **job):
-    answer = client.post("/v1/jobs", json={"command": "sleep 600", **job})
-    answer.raise_for_status()
-    return answer.json()["jobs"][0]["job_id"]
-
-
-def becomes(client, job_id, *states):
-    until = time.monotonic() + 20
-    while (job := client.get(f"/v1/jobs/{job_id}").json())["state"] not in states:
-        assert time.monotonic() < until, job
-        time.sleep(0.05)
-    return job
+def submit_long(client, **job):
+    return submit(client, **{"command": "sleep 600", **job})
 
 
 def wait_of(client, job_id):
     """Why it waits, once the queue has been looked at, for which kernels may be compiled first."""
-    until = time.monotonic() + 120
-    while True:
+
+    def known():
         answer = client.get(f"/v1/jobs/{job_id}/wait")
-        told = answer.json()
-        if told["place"] is not None:
-            return answer
-        assert time.monotonic() < until, told
-        time.sleep(0.1)
+        return None if answer.json()["place"] is None else answer
+
+    return until(known, 120.0, 0.1)
 
 
 @pytest.fixture(scope="module")
 def queue(ann, bob):
     """Bob's job runs on three of four cpus and another of his waits for all; ann's comes last."""
     secret = {"name": SECRET[1], "command": f"sleep 600; {SECRET[2]}"}
-    runs = submit(bob, cpus=3, requested_time=3600, **secret)
+    runs = submit_long(bob, cpus=3, requested_time=3600, **secret)
     becomes(bob, runs, "running")
-    before = submit(bob, cpus=4, requested_time=3600, **secret)
-    mine = submit(ann, cpus=2, requested_time=7200, name="mine")
+    before = submit_long(bob, cpus=4, requested_time=3600, **secret)
+    mine = submit_long(ann, cpus=2, requested_time=7200, name="mine")
     return runs, before, mine
 
 
@@ -110,7 +98,7 @@ def test_others_jobs_are_rows_without_names(ann, bob, queue):
 def test_what_would_help_is_said_if_it_is_true(ann, queue):
     """A short job on the cpu that is free delays nobody; one of two hours does on any."""
     assert ann.get(f"/v1/jobs/{queue[2]}/wait").json()["helps"] == []
-    wide = submit(ann, cpus=4, requested_time=600)
+    wide = submit_long(ann, cpus=4, requested_time=600)
     told = wait_of(ann, wide).json()
     (fewer,) = told["helps"]
     words = "ask for 1 cpu instead of 4: it should start now rather than in "
@@ -123,9 +111,9 @@ def test_what_would_help_is_said_if_it_is_true(ann, queue):
 
 def test_what_is_held_is_told_by_whom_and_how_to_let_it_go(service, ann, queue):
     """By an operator, whom the user may know."""
-    held = submit(ann, cpus=1)
+    held = submit_long(ann, cpus=1)
     with service.client(service.token("olga", "operator")) as olga:
-        narrow = submit(ann, cpus=4)
+        narrow = submit_long(ann, cpus=4)
         olga.post(f"/v1/jobs/{narrow}/hold").raise_for_status()
         becomes(ann, narrow, "held")
         told = ann.get(f"/v1/jobs/{narrow}/wait").json()
@@ -185,7 +173,7 @@ def test_every_end_says_why(service, ann, queue):
         "sleep 60": "its time limit of 1 s was over",
     }
     for command, words in ends.items():
-        job_id = submit(ann, command=command, requested_time=1.0)
+        job_id = submit_long(ann, command=command, requested_time=1.0)
         job = becomes(ann, job_id, "failed", "limit")
         assert job["because"].startswith(words)
         lines = ann.get(f"/v1/jobs/{job_id}/story").json()["lines"]
@@ -198,10 +186,7 @@ def test_a_drained_node_is_the_reason_and_named(service, ann, queue):
     with service.client(service.token("olga", "operator")) as olga:
         (node,) = olga.get("/v1/nodes").json()["nodes"]
         olga.post(f"/v1/nodes/{node['name']}/drain").raise_for_status()
-        until = time.monotonic() + 20
-        while ann.get(f"/v1/jobs/{mine}/wait").json()["reason"]["code"] != "nodes_out":
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        until(lambda: ann.get(f"/v1/jobs/{mine}/wait").json()["reason"]["code"] == "nodes_out")
         told = ann.get(f"/v1/jobs/{mine}").json()["reason"]["sentence"]
         assert told.startswith(
             f"has room only on nodes that are out of use: {node['name']} (drained by olga), "
