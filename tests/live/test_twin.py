@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -9,20 +10,22 @@ import pytest
 from foresail.checks.rules import tiny_workload
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
+from foresail.live.command_job import CommandJob
 from foresail.live.twin import differences
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Start
 from foresail.model.event import PREDICTSIM, STANDARD, Ended, NodeRemoved, Submitted, Tick
-from foresail.model.job import Dependency, DependencyKind, Job, StartConditions
+from foresail.model.job import DeadlineValue, Dependency, DependencyKind, Job, StartConditions
 from foresail.record.job_life import ImpossibleTransition
 from foresail.record.log_text import JsonLinesLog, MemoryLog, read_log
-from foresail.record.records import EventTaken, Instructed, Manifest
+from foresail.record.records import Decided, EventTaken, Instructed, Manifest
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions, Outage
 from foresail.simulator.driver import simulate_forward
 from foresail.simulator.engine import simulate_events
 from scenario.small_cluster import in_parts, workload
+from standins import RecordingObserver, command, new_run, supervise
 from toys import Constant, Doubling, Easy, Fcfs, PreemptsOnce
 
 JOBS = [(0, 4, 100, 150), (1, 4, 20, 40), (1, 2, 30, 90), (3, 9, 1, 1), (100, 1, 5, 5)]
@@ -162,3 +165,70 @@ def test_simulations_are_decided_again(tmp_path, policy, conditions):
         return Controller(manifest.cluster, *parts, manifest.conventions)
 
     assert list(differences(read_log(path), build_named)) == []
+
+
+def controller_of(manifest: Manifest) -> Controller:
+    return Controller(manifest.cluster, *parse_policy(manifest.policy).build())
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "easy(order=shortest),recent,incremental",
+        "conservative,recent(k=3),doubling",
+        "sjf",
+    ],
+)
+def test_a_real_run_is_decided_again_from_its_log_alone(tmp_path, policy):
+    """Twenty commands of two widths, with limits, failures, dependencies and history."""
+    chance = random.Random(11)
+    jobs = [
+        command(
+            f"j{n}",
+            f"sleep {chance.uniform(0.0, 0.15):.2f}; exit {int(n == 7)}",
+            cpus=1 + (n % 4 == 0),
+            requested_seconds=chance.choice([0.1, 0.5, 5.0]),
+            after=(f"j{n - 1}",) if n % 6 == 3 else (),
+        )
+        for n in range(20)
+    ]
+    history = tmp_path / "history.jsonl"
+    for name in ("first", "second"):
+        run = new_run(tmp_path / name, jobs, history=history, policy=policy, grace=0.1)
+        result = supervise(run, RecordingObserver())
+        assert result.left == ()
+        records = list(read_log(run.events))
+        assert sum(isinstance(record, Decided) for record in records) >= 5
+        assert list(differences(records, controller_of)) == []
+
+
+def test_another_policy_would_have_decided_differently(tmp_path):
+    """The comparison can fail: first come first served does not repeat shortest first."""
+    jobs = [command(f"j{n}", "sleep 0.05", requested_seconds=9.0 - n) for n in range(6)]
+    run = new_run(tmp_path / "run", jobs, cpus=1, policy="sjf")
+    supervise(run, RecordingObserver())
+
+    def other(manifest: Manifest) -> Controller:
+        return Controller(manifest.cluster, *parse_policy("fcfs").build())
+
+    assert list(differences(read_log(run.events), other)) != []
+
+
+def test_a_real_run_with_a_reservation_waits_for_it_and_repeats(tmp_path, monkeypatch):
+    """Nothing runs and nothing else is to come: the supervisor wakes up when the promise begins."""
+    plain = CommandJob.specification
+
+    def with_deadline(self, submit_seconds):
+        job = plain(self, submit_seconds)
+        return replace(job, value=DeadlineValue(submit_seconds + 1.5))
+
+    monkeypatch.setattr(CommandJob, "specification", with_deadline)
+    policy = "capacity(cycle_seconds=0.1)"
+    jobs = [command("promised", "sleep 0.1", requested_seconds=0.5)]
+    run = new_run(tmp_path / "run", jobs, policy=policy, grace=0.1)
+    result = supervise(run, RecordingObserver())
+    assert result.left == ()
+    row = result.schedule.jobs.row(0, named=True)
+    assert row["accepted"] is True
+    assert row["start_seconds"] >= 0.8
+    assert list(differences(read_log(run.events), controller_of)) == []

@@ -1,12 +1,13 @@
-"""Limits of fields: what is beyond them is refused by name, what is on them passes."""
+"""Limits of fields are refused by name; errors come whole from other processes."""
 
 import math
+import pickle
 from dataclasses import dataclass
 
 import pytest
 
 from foresail.model import errors as limits
-from foresail.model.errors import InputError
+from foresail.model.errors import InputError, UnknownNameError
 from foresail_studies.study import require_each_positive
 
 
@@ -73,3 +74,17 @@ def test_above_0(count):
     """0 is not."""
     with pytest.raises(InputError, match="above 0"):
         limits.require_positive(Settings(count), "count")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InputError("no number", source="a.swf", line=3, field="cpus", value="x", expected="one"),
+        UnknownNameError("engine", "event", ("event-engine", "compiled-replay")),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_errors_come_whole_from_another_process(error: Exception) -> None:
+    """A pool of processes takes one that does not for a worker that died."""
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))

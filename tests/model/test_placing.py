@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from foresail.checks.rules import tiny_view
 from foresail.model.cluster import Cluster, Node, Partition, Resources
+from foresail.model.decision import Placement
+from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job, Stage
 from foresail.model.placing import FreeRoom, NodesByPreference
 from foresail.model.preference import Preference
@@ -217,3 +220,32 @@ def test_a_job_without_nodes_leaves_less_of_a_partition():
     assert math.isclose(room.cpus, 1.0)
     room.add(dag, placement)
     assert len(room.placement(two).tasks_by_node) == 2
+
+
+NODES = (Node("n1", Resources(2.0, 10.0)), Node("n2", Resources(2.0, 10.0)))
+CLUSTER = Cluster((Partition("all", Resources(4.0, 20.0), NODES),))
+SHARED = replace(CLUSTER, shared=True)
+PLACE = Placement((("all", 3),), (("n1", 3),))
+
+
+def three_tasks(cpus):
+    return Job("a", 0.0, (Stage(3, Resources(cpus, 1.0)),))
+
+
+def test_more_is_asked_for_than_there_is():
+    """Three tasks of two cpus on a node of two; and what is free is less than nothing then."""
+    assert FreeResources(CLUSTER).misplacement(three_tasks(2.0), PLACE) is not None
+    room = FreeResources(SHARED)
+    assert room.misplacement(three_tasks(2.0), PLACE) is None
+    room.take(three_tasks(2.0), PLACE)
+    assert room.by_node()["n1"].cpus == -4.0
+    assert room.misplacement(three_tasks(2.0), PLACE) is None
+    room.close("n1")
+    assert not room.has_room(three_tasks(2.0), PLACE)
+
+
+def test_a_job_is_too_wide_if_no_node_holds_a_task():
+    """Six cpus in three tasks are more than four; a task of three fits no node."""
+    assert not FreeResources(CLUSTER).could_hold(three_tasks(2.0))
+    assert FreeResources(SHARED).could_hold(three_tasks(2.0))
+    assert not FreeResources(SHARED).could_hold(three_tasks(3.0))

@@ -8,8 +8,16 @@ from dataclasses import replace
 import pytest
 
 from foresail.live.command_job import CommandJob
-from foresail.service.exchange import Acceptance, Inbox
-from foresail.service.store.protocol import JOBS, Command, CommandRequest, StoreUnavailable, Submit
+from foresail.service.exchange import Acceptance, CommandsById, Inbox
+from foresail.service.store.protocol import (
+    JOBS,
+    Command,
+    CommandRequest,
+    KeyedCall,
+    StoreUnavailable,
+    Submit,
+    numbers_of,
+)
 from foresail.service.store.sql_store import SqlStore
 
 _JOB = CommandJob("", "name", "true", "/", user="ann")
@@ -147,3 +155,56 @@ def test_a_request_is_given_to_the_daemon_once_though_it_comes_both_ways(batches
     events = batches.inbox.earlier((), 1.0)
     assert [event.job.job_id for event in events] == ["1", "2"]
     assert batches.inbox.taken == 2
+
+
+def test_commands_are_read_when_they_are_asked_for_and_kept_until_their_jobs_are_done(tmp_path):
+    """Of those that wait nothing is in memory; which there are, the store knows."""
+    first = CommandJob("1", "name", ("true", "é"), "/", user="ann", after=("0",))
+    second = CommandJob("2", "name", "false", "/")
+    store = SqlStore.in_file(tmp_path / "store.db")
+    commands = CommandsById(store)
+    call = KeyedCall("ann", (Submit(first), Submit(second)))
+    store.accept([call])
+    assert not commands._asked_for
+    assert commands["1"] == first
+    assert commands["1"] is commands["1"]
+    assert list(commands) == ["1", "2"]
+    assert len(commands) == 2
+    commands.forget(["1", "3"])
+    assert not commands._asked_for
+    assert "3" not in commands
+    store.close()
+
+
+def array(number, members, sent):
+    """An array's members, as they are submitted."""
+    return tuple(
+        Submit(CommandJob(f"{number}_{at}", "a", "true", "/", number=number + at, environment=sent))
+        for at in range(1, members + 1)
+    )
+
+
+@pytest.fixture
+def store(tmp_path):
+    found = SqlStore.in_file(tmp_path / "store.sqlite")
+    yield found
+    found.close()
+
+
+def test_numbers_go_on_behind_an_arrays_members(store):
+    """Each is a job's, and no other job's."""
+    requests = (*array(7, 3, {}), Submit(CommandJob("11", "b", "true", "/")))
+    assert numbers_of(requests, 7) == [8, 9, 10, 11]
+    store.accept([KeyedCall("ann", requests, None, 7)])
+    assert store.next_number() == 12
+    assert store.member("9")["job_id"] == "7_2"
+    assert [store.member(each) for each in ("7", "11", "12", "7_2", "x")] == [None] * 5
+
+
+def test_a_call_that_is_repeated_may_come_from_another_terminal(store):
+    """Its variables are others, and its key stands for what is run."""
+    (new,), (again,) = (
+        store.accept([KeyedCall("ann", array(first, 2, {"TTY": tty}), "nightly", first)])
+        for first, tty in ((1, "a"), (4, "b"))
+    )
+    assert (new.is_new, again.is_new, again.conflicts) == (True, False, False)

@@ -9,17 +9,23 @@ from itertools import pairwise
 import pytest
 from sqlalchemy import delete, update
 
+from foresail.control.loop import Controller
+from foresail.control.policy import parse_policy
 from foresail.live.daemon import Daemon
 from foresail.live.run_directory import RunHistory
 from foresail.live.run_log import KnownRun
 from foresail.model.adapter import Capabilities
+from foresail.model.cluster import Cluster
 from foresail.model.decision import AlikeReasons, Preempt, ReasonCode, Start
-from foresail.model.event import Cancelled, Ended, EndedBecause, Outcome
+from foresail.model.event import Cancelled, Ended, EndedBecause, Outcome, Submitted
+from foresail.model.job import Job
 from foresail.record.log_text import parse_record, record_line
-from foresail.record.records import Drained, ReasonsChanged
+from foresail.record.records import Drained, Manifest, ReasonsChanged
 from foresail.service import exchange
-from foresail.service.exchange import recovered
-from foresail.service.store.protocol import JOBS, RECORDS, SNAPSHOTS, WholeStep
+from foresail.service.exchange import Exchange, Inbox, StoreLog, recovered
+from foresail.service.feed import Feed
+from foresail.service.metrics import CycleWatch, ServiceMetrics
+from foresail.service.store.protocol import JOBS, RECORDS, SNAPSHOTS, StoreUnavailable, WholeStep
 from foresail.service.store.sql_store import SqlStore
 from foresail.service.upkeep import faults_of
 from sessions import BEGIN, CLUSTER, Session
@@ -212,3 +218,58 @@ def test_a_stop_is_repeated_by_the_next_daemon(store):
     after.inbox.close()
     assert [(each.job_id, each.attempt) for each in stand.instructed] == [("1", 1)]
     assert isinstance(stand.instructed[0], Preempt)
+
+
+FOUR_CPUS = Cluster.of_processors(4)
+POLICY = "easy,recent,incremental"
+
+
+@pytest.fixture
+def short_store(tmp_path, monkeypatch):
+    monkeypatch.setattr(exchange, "SNAPSHOT_EVERY", 50)
+    short_store = SqlStore.in_file(tmp_path / "store.db")
+    yield short_store
+    short_store.close()
+
+
+def log_of(short_store, jobs):
+    """The log of a run with so many jobs, most of which wait."""
+    cycles = CycleWatch(ServiceMetrics(), 10.0, print)
+    inbox = Inbox(short_store)
+    exchange = Exchange(short_store, inbox, Feed(short_store), cycles)
+    log = StoreLog(exchange, Manifest(POLICY, FOUR_CPUS), KnownRun())
+    controller = Controller(FOUR_CPUS, *parse_policy(POLICY).build(), log=log)
+    log.follow(controller.state)
+    for number in range(jobs):
+        now = 1_790_000_000.0 + number
+        controller.step(now, [Submitted(now, Job.gang(str(number), now, 1, 60.0, "ann"))])
+    inbox.close()
+    return log
+
+
+def test_nothing_is_read_twice_of_a_log_that_was_closed(short_store):
+    log = log_of(short_store, 40)
+    assert short_store.snapshot() is not None
+    assert recovered(short_store).since_snapshot > 0
+    log.close()
+    again = recovered(short_store)
+    assert again.since_snapshot == 0
+    assert len(again.run.state.startable) == 36
+    assert short_store.snapshot()[0] == short_store.last_record()
+
+
+def test_a_log_is_closed_as_it_is_amid_a_step_and_without_a_store(short_store, monkeypatch):
+    """What was not committed is in no snapshot; and a short_store that is away stops nobody."""
+    log = log_of(short_store, 40)
+    before = short_store.snapshot()
+    log.append(Manifest(POLICY, FOUR_CPUS))
+    log.close()
+    assert short_store.snapshot() == before
+    other = log_of(SqlStore.in_file(short_store.database.engine.url.database + ".other"), 40)
+
+    def away(lines, end):
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(other._store, "keep_snapshot", away)
+    other.close()
+    other._store.close()

@@ -1,13 +1,25 @@
-"""Rosters: what is shown stays as it was, in order, and says what has changed since."""
+"""Containers: rosters and their lists, records that are made quickly, late tuples."""
 
+import copy
+import inspect
 import pickle
 import weakref
-from dataclasses import dataclass
+from array import array
+from dataclasses import dataclass, field, replace
 
+import pydantic
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.model.containers import Followed, Roster
+from foresail.model.containers import (
+    FloatColumn,
+    Followed,
+    LateTuple,
+    Roster,
+    quickly_made,
+    replaced,
+)
 
 
 @dataclass(frozen=True)
@@ -120,3 +132,115 @@ def test_a_list_is_shown_without_being_made():
 
 def test_a_pickled_list_is_a_tuple():
     assert pickle.loads(pickle.dumps(roster(1).listed())) == (Entry(1),)
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    name: str
+    count: int = 3
+    words: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.count < 0:
+            raise ValueError("a count below 0")
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class Quick:
+    name: str
+    count: int = 3
+    words: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.count < 0:
+            raise ValueError("a count below 0")
+
+
+@pytest.mark.parametrize("make", [lambda kind: kind("a"), lambda kind: kind("a", words=["b"])])
+def test_its_fields_are_those_of_the_usual_one(make):
+    usual, quick = make(Usual), make(Quick)
+    assert repr(quick) == repr(usual).replace("Usual", "Quick")
+    assert type(quick) is Quick
+    assert quick == make(Quick)
+    assert quick != usual
+    assert replace(quick, count=5) == replaced(quick, count=5) == Quick("a", 5, quick.words)
+    assert pickle.loads(pickle.dumps(quick)) == copy.deepcopy(quick) == quick
+    assert [*inspect.signature(Quick).parameters] == [*inspect.signature(Usual).parameters]
+
+
+def test_each_has_its_own_of_what_is_made_anew():
+    first, second = Quick("a"), Quick("a")
+    assert first.words == second.words
+    assert first.words is not second.words
+
+
+def test_it_is_frozen_and_checked():
+    with pytest.raises(AttributeError):
+        Quick("a").count = 4  # type: ignore[misc]
+    with pytest.raises(ValueError, match="below 0"):
+        Quick("a", -1)
+    with pytest.raises(TypeError):
+        Quick()  # type: ignore[call-arg]
+
+
+def test_its_fields_are_checked_as_those_of_the_usual_one():
+    usual, quick = pydantic.TypeAdapter(Usual), pydantic.TypeAdapter(Quick)
+    for fields in ({"name": "a"}, {"name": "a", "count": "4", "words": ("b", "c")}):
+        expected = usual.validate_python(fields)
+        made = quick.validate_python(fields)
+        assert [made.name, made.count, made.words] == [
+            expected.name,
+            expected.count,
+            expected.words,
+        ]
+    for fields in ({}, {"name": 1}, {"name": "a", "count": 0.5}):
+        with pytest.raises(pydantic.ValidationError):
+            usual.validate_python(fields)
+        with pytest.raises(pydantic.ValidationError):
+            quick.validate_python(fields)
+
+
+def test_one_that_is_not_frozen_may_change():
+    @quickly_made
+    @dataclass(slots=True)
+    class Counted:
+        count: int = 0
+
+    counted = Counted()
+    counted.count += 1
+    assert counted == Counted(1)
+
+
+class Counting(LateTuple[int]):
+    """Makes its tuple anew each time, and counts how often."""
+
+    def __init__(self, *entries):
+        self.entries = entries
+        self.made = 0
+
+    def materialise(self):
+        self.made += 1
+        return self.entries
+
+
+def test_it_is_as_good_as_a_tuple():
+    some = Counting(3, 1, 2)
+    assert some.made == 0
+    assert some == (3, 1, 2) == some
+    assert some == Counting(3, 1, 2)
+    assert some != (3, 1)
+    assert hash(some) == hash((3, 1, 2))
+    assert (len(some), some[0], some[1:], list(some)) == (3, 3, (1, 2), [3, 1, 2])
+    assert 1 in some
+    assert some.index(2) == 2
+    assert repr(some) == "(3, 1, 2)"
+    assert pickle.loads(pickle.dumps(some)) == (3, 1, 2)
+
+
+def test_numbers_are_kept_to_the_last_digit():
+    numbers = [0.1, -2.5, 1e300, float("inf")]
+    column = FloatColumn(array("d", numbers).tobytes())
+    assert column == tuple(numbers)
+    assert column == tuple(numbers)
+    assert len(FloatColumn(b"")) == 0
