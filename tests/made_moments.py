@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from foresail.distributions.quantiles import Quantiles
-from foresail.explain.run_snapshot import PastAttempt, RunSnapshot, WaitingJob
+from foresail.explain.run_snapshot import RunSnapshot, WaitingJob
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, PlannedStart, Reason, ReasonCode
-from foresail.model.event import EndedBecause, NodeAdded, NodeChanged, NodeRemoved
+from foresail.model.event import EndedBecause, NodeAdded, NodeChanged, NodeRemoved, Outcome
 from foresail.model.job import DeadlineValue, Job, Stage
 from foresail.model.view import PendingJob, RunningJob
+from foresail.record.job_life import EndedAttempt
 from foresail.record.records import Solved
 
 NOW = 3600.0
@@ -102,11 +103,11 @@ def runs(name: str, nodes, start: float, mean: float, deadline: float | None = N
     return RunningJob(made, start, 0, placement, belief(mean), start + mean)
 
 
-def ended(running: RunningJob, end: float) -> PastAttempt:
+def ended(running: RunningJob, end: float) -> EndedAttempt:
     """The same attempt, over."""
-    return PastAttempt(
-        running.job, running.start_seconds, end, running.placement, EndedBecause.COMPLETED
-    )
+    start = running.start_seconds
+    outcome = Outcome(running.job.job_id, start, end, EndedBecause.COMPLETED)
+    return EndedAttempt(running, outcome, end - start)
 
 
 def waits(

@@ -11,6 +11,7 @@ import pytest
 from calling import call
 from foresail.checks.rules import tiny_workload
 from foresail.cli.main import app_of
+from foresail.explain import run_forecast
 from foresail.live.command_job import CommandJob
 from foresail.live.run_directory import RunDirectory, RunSettings
 from foresail.model.errors import InputError
@@ -60,6 +61,22 @@ def test_the_same_for_programs(log):
     assert (answer["never"], answer["misses"]) == (0.0, None)
     shortest = ("--policy", "easy(queue=requested),requested", "--at", "30s", "--json")
     assert json.loads(call(forecast, log, "3", *shortest))["then"]["start"]["p90"] <= 60.0
+
+
+def test_how_earlier_starts_were_forecast_is_said_where_few_were_in_their_range(log, monkeypatch):
+    """By enough of them, and under the policy that the run had."""
+    held = [True] * 10 + [False] * 30
+    monkeypatch.setattr(run_forecast, "past_ranges", lambda *given: held)
+    said = "only 25 % were within their range"
+    assert said in call(forecast, log, "3")
+    answer = json.loads(call(forecast, log, "3", "--json"))["then"]
+    assert answer["held"] == 0.25
+    assert said not in call(forecast, log, "3", "--policy", "fcfs,requested")
+    held[:] = [True] * 30 + [False] * 10
+    assert "within their range" not in call(forecast, log, "3")
+    held[:] = [False] * 29
+    answer = json.loads(call(forecast, log, "3", "--json"))["then"]
+    assert (answer["held"], "remarks" in answer) == (None, False)
 
 
 def test_when_a_job_of_a_run_should_have_been_submitted(log):

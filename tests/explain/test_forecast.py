@@ -170,7 +170,7 @@ def test_futures_are_drawn_alike_in_lots(monkeypatch):
         module._Simulated, "_futures", lambda *given: tables.append(futures(*given)) or tables[-1]
     )
     assert forecast_waiting(outlook, scenarios=25, seed=3) == whole
-    assert [len(each.widths) for each in tables] == [8, 8, 8, 1]
+    assert [len(each.home) for each in tables] == [8, 8, 8, 1]
 
 
 def test_four_times_as_many_jobs_take_some_four_times_as_long():

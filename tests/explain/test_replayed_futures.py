@@ -19,7 +19,11 @@ from foresail.explain.arrivals import DrawnArrivals
 from foresail.explain.futures import stand_in_reason, starts_in_futures
 from foresail.explain.job_columns import columns_of
 from foresail.explain.outlook import RecentJob, outlook_of
-from foresail.explain.replayed_futures import ReplayedFutures, unknown_to_replay
+from foresail.explain.replayed_futures import (
+    ReplayedFutures,
+    affordable_futures,
+    unknown_to_replay,
+)
 from foresail.model.cluster import Cluster
 from foresail.model.event import Ended, EstimateExpired, Outcome, Submitted
 from foresail.model.job import Job
@@ -186,12 +190,13 @@ def test_of_more_work_fewer_futures_are_replayed_which_are_the_first(monkeypatch
     lasting, ends = (np.repeat(each[:1], 100, axis=0) for each in drawn(outlook))
     lasting *= np.linspace(0.5, 1.0, 100)[:, None]
     whole = starts_in_futures(outlook, lasting, ends, np.random.default_rng(0))
-    seconds = 40.5 * module._future_seconds(outlook, 0)
-    monkeypatch.setattr(module, "_PROCESSOR_SECONDS", seconds)
+    monkeypatch.setattr(module, "_PROCESSOR_SECONDS", 1e6)
+    seconds = 1e6 / affordable_futures(outlook, 0)
+    monkeypatch.setattr(module, "_PROCESSOR_SECONDS", 40.5 * seconds)
     some = starts_in_futures(outlook, lasting, ends, np.random.default_rng(0))
     assert len(whole) == 100
     assert some.tolist() == whole[:40].tolist()
-    assert module.affordable_futures(outlook, 2 * len(outlook.waiting)) == 0
+    assert affordable_futures(outlook, 2 * len(outlook.waiting)) == 0
 
 
 def test_what_a_simpler_rule_stands_in_for_is_said():

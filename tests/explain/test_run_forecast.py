@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -12,15 +13,23 @@ from believed_draws import draw_believed, forecast_waiting
 from foresail.checks.rules import tiny_workload
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Uniform
+from foresail.explain import run_forecast as module
 from foresail.explain.outlook import outlook_of
-from foresail.explain.run_forecast import controller_at, forecast_in_run, scenario_at
+from foresail.explain.run_forecast import (
+    controller_at,
+    forecast_in_run,
+    past_ranges,
+    scenario_at,
+)
+from foresail.explain.run_futures import Failures
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.errors import InputError
-from foresail.model.event import IN_CYCLES, NodeRemoved
+from foresail.model.event import IN_CYCLES, Ended, NodeRemoved
 from foresail.record.log_text import read_log
-from foresail.record.records import Manifest
+from foresail.record.records import EventTaken, Manifest
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
-from foresail.simulator.conditions import ClusterConditions
+from foresail.simulator.conditions import ClusterConditions, Outage
 from made_workloads import random_workload
 
 CPUS = 4
@@ -170,3 +179,111 @@ def test_what_cannot_be_forecast_is_refused(tmp_path):
     scenario = scenario_at(records, 1e6)
     with pytest.raises(InputError, match="does not wait"):
         forecast_in_run(controller_at(records, 1e6, scenario)[0], scenario, "1", 1e6, draw_believed)
+
+
+NODES = Cluster(
+    (Partition("all", Resources(4.0), tuple(Node(f"n{n}", Resources(2.0)) for n in (1, 2))),)
+)
+
+
+def with_failures(folder, *outages):
+    """A run on two nodes, of which one is down from 100 s on; then a job comes that needs both."""
+    down = *outages, Outage("n1", 100.0, 1e5)
+    conditions = ClusterConditions(outages=down)
+    made = tiny_workload([(60, 2, 15, 20), (101, 4, 10, 20)])
+    records, _ = lived(folder, made, "easy,requested", place=NODES, conditions=conditions)
+    return records
+
+
+def test_failures_are_counted_by_hand(tmp_path):
+    """Two outages of 10 and 20 s are over, one has lasted for 5: 175 s up, 3 failures."""
+    past = Outage("n1", 10.0, 20.0), Outage("n2", 30.0, 50.0)
+    found = Failures.so_far(with_failures(tmp_path, *past), 105.0)
+    assert (found.up_seconds, found.repair_seconds) == pytest.approx((175.0 / 3.0, 15.0))
+    assert (found.down, found.ahead_seconds) == (frozenset({"n1"}), 1050.0)
+    assert found.delay_seconds == 0.0
+
+
+def test_a_node_that_is_down_comes_back_as_others_did(tmp_path, monkeypatch):
+    """In half of the futures within 0.69 times the mean; where none has, at no known time."""
+    hardly = replace(Failures(), repair_seconds=15.0, up_seconds=1e9, down=frozenset({"n1"}))
+    records = with_failures(tmp_path)
+    none, scenario = Failures.so_far(records, 105.0), scenario_at(records, 105.0)
+    controller, _ = controller_at(records, 105.0, scenario)
+
+    def ahead(failures):
+        monkeypatch.setattr(Failures, "so_far", lambda *_: failures)
+        return forecast_in_run(controller, scenario, "2", 105.0, draw_believed, scenarios=300)
+
+    since = controller.now  # the last step
+    assert ahead(hardly).start.median == pytest.approx(since + 15.0 * math.log(2.0), abs=2.0)
+    assert ahead(hardly).never == 0.0
+    assert ahead(none).never == 1.0
+
+
+def test_nodes_that_fail_now_and_then_fail_in_futures(tmp_path, monkeypatch):
+    """Work of 20 s that needs both nodes is lost with one each 15 s on average, and done again."""
+    records = with_failures(tmp_path)
+    scenario = scenario_at(records, 105.0)
+    controller, _ = controller_at(records, 105.0, scenario)
+    down = frozenset({"n1"})
+    often, seldom = (Failures(0.0, up, 1.0, down, 1e4) for up in (30.0, 1e9))
+    ends = []
+    for each in (often, seldom):
+        monkeypatch.setattr(Failures, "so_far", lambda *_: each)  # noqa: B023
+        ends.append(forecast_in_run(controller, scenario, "2", 105.0, draw_believed).end)
+    assert ends[0].median > ends[1].median + 10.0
+
+
+def test_starts_take_as_long_as_they_did(tmp_path, monkeypatch):
+    """Begun 3 and 5 s after the instructions; places are held for longer, and starts are later."""
+    made = tiny_workload([(0, 4, 60, 60), (1, 4, 60, 60), (2, 4, 60, 60)])
+    records, _ = lived(tmp_path, made, "fcfs,requested")
+    late = {"1": 3.0, "2": 5.0}
+    for at, each in enumerate(records):
+        if isinstance(each, EventTaken) and isinstance(each.event, Ended):
+            outcome = each.event.outcome
+            begun = replace(
+                outcome, start_seconds=outcome.start_seconds + late.get(outcome.job_id, 0)
+            )
+            records[at] = replace(each, event=replace(each.event, outcome=begun))
+    assert Failures.so_far(records, 125.0).delay_seconds == 4.0
+    scenario = scenario_at(records, 5.0)
+    controller, _ = controller_at(records, 5.0, scenario)
+    alone = [each.start.low for each in forecasts(records, 5.0).values()]
+    assert alone == [60.0, 120.0]
+    monkeypatch.setattr(Failures, "so_far", lambda *_: Failures(delay_seconds=40.0))
+    found = forecast_in_run(controller, scenario, "2", 5.0, draw_believed, scenarios=200)
+    assert found.start.low == pytest.approx(100.0 - 40.0 * math.log(0.9), abs=2.0)
+    assert found.start.median == pytest.approx(100.0 + 40.0 * math.log(2.0), abs=8.0)
+
+
+class Foresees:
+    """Learns nothing, and draws a multiple of what jobs ask for."""
+
+    factor = 1.0
+
+    def catch_up(self, history):
+        pass
+
+    def draw(self, waiting, running, now, count, seed):
+        asked = [each.job.requested_seconds for each in (*waiting.pending, *running)]
+        drawn = np.tile(np.array(asked) * self.factor, (count, 1))
+        return drawn[:, : len(waiting)], drawn[:, len(waiting) :]
+
+
+@pytest.mark.parametrize(("factor", "known"), [(1.0, 61), (0.5, 84)])
+def test_ranges_of_the_past_are_looked_back_at(factor, known, tmp_path, monkeypatch):
+    """Jobs run as long as they ask for: who draws that was right each time, who half, never.
+
+    One comes each 10 s and starts each 100 s. At 90, 180, 270 and 360 s those waited that started
+    since, 61 by now, and 23 that should have and wait still.
+    """
+    monkeypatch.setattr(Foresees, "factor", factor)
+    monkeypatch.setattr(module, "StartForecaster", Foresees)
+    made = tiny_workload([(10 * at, CPUS, 100, 100) for at in range(40)])
+    records, _ = lived(tmp_path, made, "fcfs,requested")
+    scenario = scenario_at(records, 2_000.0)
+    controller, _ = controller_at(records, 2_000.0, scenario)
+    held = past_ranges(records, 2_000.0, scenario, controller)
+    assert held == [factor == 1.0] * known

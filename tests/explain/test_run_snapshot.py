@@ -245,7 +245,8 @@ def test_preempted_jobs_wait_again_with_their_first_belief():
     for moment, known in all_moments(records, seen):
         assert_same(moment, known)
     (first,) = (each for each in snapshot_of(records, 31.0).past if each.job.job_id == "1")
-    assert (first.start_seconds, first.end_seconds, first.ended_because) == (0, 30, "preempted")
+    ended = first.outcome
+    assert (ended.start_seconds, ended.end_seconds, ended.ended_because) == (0, 30, "preempted")
 
 
 def test_a_drain_ends_the_plan():

@@ -11,8 +11,7 @@ import pytest
 from foresail.checks.rules import tiny_workload
 from foresail.control.loop import Controller
 from foresail.explain.story import story
-from foresail.explain.story_threads import PlanThread
-from foresail.explain.story_words import elapsed
+from foresail.explain.story_words import PlanThread, elapsed
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Decision, Placement, Reason, ReasonCode, Start
 from foresail.model.errors import InputError

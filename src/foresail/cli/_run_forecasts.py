@@ -6,17 +6,23 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from foresail.cli import _moments as moments
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
+from foresail.model.words import percent
 
 if TYPE_CHECKING:
     from foresail.control.loop import Controller
     from foresail.explain.forecast import Range
     from foresail.explain.start_forecaster import StartForecaster
+    from foresail.record.records import Record
     from foresail.scenario.scenario import Scenario
+
+_FEWEST_STARTS: Final = 30
+_DOUBTFUL: Final = 0.6
+"""By so many earlier starts it is known how ranges hold, and below such a share it is said."""
 
 
 def forecast_of_run(
@@ -31,9 +37,9 @@ def forecast_of_run(
     Raises ``InputError`` if the log or the policy cannot be used, or the job does not wait then.
     """
     from foresail.explain.forecast import forecast_running
-    from foresail.explain.run_forecast import SCENARIOS, forecast_in_run
+    from foresail.explain.run_forecast import SCENARIOS, forecast_in_run, past_ranges
 
-    controller, forecaster, scenario, now, zero = _standing(run, job_id, at, policy)
+    records, controller, forecaster, scenario, now, zero = _standing(run, job_id, at, policy)
     answer: dict[str, Any] = {"job_id": job_id, "made_seconds": now - zero}
     running = controller.running.get(job_id)
     if running is not None:
@@ -48,17 +54,24 @@ def forecast_of_run(
             job_id,
             now,
             forecaster.draw,
+            past=records,
             scenarios=scenarios,
             watch=entered.watch,
         )
     answer |= {"start": _quantiles(found.start, zero), "end": _quantiles(found.end, zero)}
-    return {**answer, "never": found.never, "misses": found.misses}
+    with doing("looking back at earlier starts"):
+        held = [] if policy is not None else past_ranges(records, now, scenario, controller)
+    share = sum(held) / len(held) if len(held) >= _FEWEST_STARTS else None
+    if share is not None and share < _DOUBTFUL:
+        past = f"of {len(held)} starts so far, forecast at earlier moments in the same way"
+        answer["remarks"] = [f"{past}, only {percent(share)} were within their range"]
+    return {**answer, "never": found.never, "misses": found.misses, "held": share}
 
 
 def _standing(
     run: Path, job_id: str, at: str | None, policy: str | None
-) -> tuple[Controller, StartForecaster, Scenario, float, float]:
-    """Return how a run stood, what was learned by then, that moment and the start of the run."""
+) -> tuple[list[Record], Controller, StartForecaster, Scenario, float, float]:
+    """Return its log, how a run stood, what was learned by then, that moment and its start."""
     from foresail.control.policy import parse_policy
     from foresail.explain.run_forecast import controller_at, scenario_at
     from foresail.explain.run_snapshot import extent_of
@@ -74,7 +87,7 @@ def _standing(
         before = moments.learned_before(run) if decides is None else None
         scenario = replace(scenario_at(records, now, decides), learned_before=before)
         controller, forecaster = controller_at(records, now, scenario)
-    return controller, forecaster, scenario, now, extent_of(records, log).zero_seconds
+    return records, controller, forecaster, scenario, now, extent_of(records, log).zero_seconds
 
 
 def _quantiles(times: Range, zero: float) -> dict[str, float | None]:
@@ -83,31 +96,25 @@ def _quantiles(times: Range, zero: float) -> dict[str, float | None]:
     return {name: None if math.isinf(time) else time - zero for name, time in answer.items()}
 
 
-class ChangedJob(NamedTuple):
-    """A job that waited at a moment of a run, to be forecast with something of it changed."""
-
-    made_seconds: float
-    """The moment, since the run's start."""
-    standing: dict[str, Any]
-    """The job as it is: ``cpus``, ``requested_time`` (seconds or None), ``submitted_in``."""
-    most_cpus: float
-    """Limit of the cpus that it may ask for."""
-    expected: Callable[[Mapping[str, Any]], Any]
-    """The forecast of such a job, as the service answers."""
+_Tries: TypeAlias = Callable[
+    [dict[str, Any], float, Callable[[Mapping[str, Any]], Any]], list[dict[str, Any]]
+]
+"""Changes a job that asks for something, of the most cpus; asks for forecasts, best first."""
 
 
-def changed_in_run(
-    run: Path, job_id: str, at: str | None, policy: str | None, futures: int | None
-) -> ChangedJob:
-    """A job that waited at a moment of a run; forecasts are a service's, with no jobs to come.
+def tried_in_run(
+    run: Path, job_id: str, at: str | None, policy: str | None, futures: int | None, tries: _Tries
+) -> tuple[float, list[dict[str, Any]]]:
+    """Try changes of a job at a moment of a run, by a service's forecasts; no jobs come.
 
-    Raises ``InputError`` as ``forecast_of_run`` does.
+    Returned is that moment since the run's start, too. Raises ``InputError`` as
+    ``forecast_of_run`` does.
     """
     from foresail.explain.forecast import SCENARIOS
     from foresail.explain.futures import stand_in_words
     from foresail.explain.outlook import outlook_of
 
-    controller, forecaster, _, now, zero = _standing(run, job_id, at, policy)
+    _, controller, forecaster, _, now, zero = _standing(run, job_id, at, policy)
     pending = controller.state.pending_job(job_id)
     if pending is None:
         raise InputError("does not wait then", field="job", value=job_id, expected="one that does")
@@ -141,4 +148,4 @@ def changed_in_run(
     standing = {"cpus": job.cpus, "requested_time": job.requested_seconds, "submitted_in": 0.0}
     widest = max((each.total.cpus for each in controller.cluster.partitions), default=0.0)
     most = widest if len(job.stages) == 1 else 0.0
-    return ChangedJob(now - zero, standing, most, then)
+    return now - zero, tries(standing, most, then)

@@ -62,7 +62,7 @@ def forecast(
     """
     del plugins  # they are loaded
     if job_id is not None and job_of_run is not None:
-        from foresail.cli._run_forecasts import changed_in_run, forecast_of_run
+        from foresail.cli._run_forecasts import forecast_of_run, tried_in_run
 
         of_service: dict[str, object] = {
             "--command": command,
@@ -76,9 +76,7 @@ def forecast(
         }
         refuse(of_service, "is asked of a service", "--at, --policy or --futures")
         if when_to_submit:
-            asks = changed_in_run(Path(job_id), job_of_run, at, policy, futures)
-            now = asks.made_seconds
-            found = _tried(asks.standing, asks.most_cpus, asks.expected)
+            now, found = tried_in_run(Path(job_id), job_of_run, at, policy, futures, _tried)
             _show_tried(found, now, _by_day, as_json=as_json)
             if not as_json:
                 typer.echo(f"At {_by_day(now)} of the run, as are times with days.")

@@ -167,11 +167,19 @@ class Adviser:
         self, state: SlurmState, account: str, job_id: str, candidates: Sequence[Job]
     ) -> tuple[float, tuple[TriedChange, ...]]:
         """Return the median start of a job as it is, and each candidate in its place."""
-        start, *starts = self._starts_with(state, account, job_id, candidates)
-        return start, tuple(
-            TriedChange(each.tasks, _minutes(each.requested_seconds or 0.0), begins)
-            for each, begins in zip(candidates, starts, strict=True)
-        )
+        line = [*state.waiting[account]]
+        place = [each.job.job_id for each in line].index(job_id)
+
+        def start() -> float:
+            drawn = self._starts.forecast(_outlook(state, account, line), scenarios=_SCENARIOS)
+            return drawn[job_id].start.median
+
+        now, tried = start(), []
+        for job in candidates:
+            planned = job.requested_seconds or 0.0
+            line[place] = PendingJob(job, place, Point(planned), planned)
+            tried.append(TriedChange(job.tasks, _minutes(planned), start()))
+        return now, tuple(tried)
 
     def _sooner(self, job: Job, start: float, changes: Iterable[TriedChange]) -> Iterator[str]:
         """Yield a sentence for each change that starts the job much sooner."""
@@ -222,20 +230,6 @@ class Adviser:
         """Return the latest runs of its application, of as many cpus where there are enough."""
         of_size, of_all = (self._runs.get(kind, [])[-_MOST_RUNS:] for kind in _kinds(job))
         return of_size if len(of_size) + 1 >= 1.0 / self._risk else of_all
-
-    def _starts_with(
-        self, state: SlurmState, account: str, job_id: str, changes: Sequence[Job]
-    ) -> list[float]:
-        """Return the median start (Unix seconds) of a job as it is, and with each change."""
-        line, found = [*state.waiting[account]], []
-        place = [each.job.job_id for each in line].index(job_id)
-        for job in (None, *changes):
-            if job is not None:
-                planned = job.requested_seconds or 0.0
-                line[place] = PendingJob(job, place, Point(planned), planned)
-            drawn = self._starts.forecast(_outlook(state, account, line), scenarios=_SCENARIOS)
-            found.append(float(drawn[job_id].start.median))
-        return found
 
 
 def _why_stuck(state: SlurmState, job_id: str, account: str | None) -> str | None:

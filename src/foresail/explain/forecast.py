@@ -72,6 +72,7 @@ class WaitingForecast:
     misses: float | None
 
 
+@dataclass(frozen=True, eq=False)
 class WaitingForecasts(Mapping[str, WaitingForecast]):
     """Forecasts of jobs by id, of which there may be many: each is made when it is asked for.
 
@@ -82,21 +83,15 @@ class WaitingForecasts(Mapping[str, WaitingForecast]):
     when it cannot start.
     """
 
-    def __init__(
-        self,
-        places: Mapping[str, int],
-        starts: Floats,
-        ends: Floats,
-        runtimes: Floats,
-        never: Floats,
-        misses: Floats,
-        causes: Floats,
-        submitted: Floats,
-        earliest: Floats,
-    ) -> None:
-        self.places, self.starts, self.ends, self.causes = places, starts, ends, causes
-        self.never, self.misses, self.submitted = never, misses, submitted
-        self.runtimes, self.earliest = runtimes, earliest
+    places: Mapping[str, int]
+    starts: Floats
+    ends: Floats
+    runtimes: Floats
+    never: Floats
+    misses: Floats
+    causes: Floats
+    submitted: Floats
+    earliest: Floats
 
     def __getitem__(self, job_id: str) -> WaitingForecast:
         at = self.places[job_id]
@@ -145,18 +140,8 @@ def forecast_waiting(
 
     Jobs that run into the time they requested are ended there. Futures have arrivals if the
     outlook has jobs to draw them from: each hour to come is as the same hour of one of the last
-    days was, or as any earlier one while the run is young.
-
-    Parameters
-    ----------
-    outlook
-        How things stand.
-    draw
-        Draws the runtimes.
-    scenarios
-        Futures to draw.
-    seed
-        Equal seeds draw equal runtimes for equal jobs, so that outlooks can be compared.
+    days was, or as any earlier one while the run is young. Equal seeds draw equal runtimes for
+    equal jobs, so that outlooks can be compared.
     """
     jobs, held = outlook.waiting.jobs, len(outlook.held)
     columns = [np.full((len(LEVELS), held), math.inf)] * 3 + [
@@ -185,7 +170,7 @@ def forecast_running(
     scenarios = max(_FEWEST_SCENARIOS, min(SCENARIOS, _MOST_DRAWN // len(running)))
     _, runtimes = draw(NO_JOBS, running, now, scenarios, 0)
     ends = np.maximum(_running_ends(running, runtimes), now)
-    limits = _limits(running)
+    limits = np.array([limit_of(each.job) for each in running])
     last = np.array([each.start_seconds for each in running]) + limits
     overruns = (ends >= np.maximum(last, now) - _AT_LIMIT_SECONDS).mean(axis=0)
     due = np.array([each.job.deadline_seconds for each in running], dtype=np.float64)
@@ -250,13 +235,9 @@ def _running_ends(running: Sequence[RunningJob], runtimes: Floats) -> Floats:
     """Return when running jobs end, those that reach their limit there."""
     slowdowns = np.array([each.slowdown for each in running], dtype=np.float64)
     begun = np.array([each.start_seconds for each in running], dtype=np.float64)
-    ends: Floats = begun + np.minimum(slowdowns * runtimes, _limits(running))
+    limits = np.array([limit_of(each.job) for each in running], dtype=np.float64)
+    ends: Floats = begun + np.minimum(slowdowns * runtimes, limits)
     return ends
-
-
-def _limits(running: Sequence[RunningJob]) -> Floats:
-    """Requested times (seconds), infinite where there is none."""
-    return np.array([limit_of(each.job) for each in running], dtype=np.float64)
 
 
 def ranges_of(times: Floats) -> list[Range]:

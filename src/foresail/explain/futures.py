@@ -79,20 +79,20 @@ def starts_in_futures(
 
 def _with_returns(outlook: Outlook, running_ends: Floats) -> tuple[Outlook, Floats]:
     """Let what is out of use until some time be there, and taken until then by a job of its own."""
-    room, now, runs = dict(outlook.room), outlook.now, []
+    if not outlook.returns:
+        return outlook, running_ends
+    room, rule, now, runs = dict(outlook.room), outlook.rule, outlook.now, []
     for at, each in enumerate(outlook.returns):
         room[each.partition] += each.total
-        out = Job(f"out of use {at}", now, (Stage(1, each.total),))
-        placement, left = Placement.whole(each.partition, 1), each.seconds - now
-        runs.append(RunningJob(out, now, at, placement, Point(left), each.seconds))
-    if not runs:
-        return outlook, running_ends
-    amounts, rule = tuple(each.total for each in outlook.returns), outlook.rule
-    ends = [each.expected_end_seconds for each in runs]
+        out, left = Job(f"out of use {at}", now, (Stage(1, each.total),)), Point(each.seconds - now)
+        place = Placement.whole(each.partition, 1)
+        runs.append(RunningJob(out, now, at, place, left, each.seconds))
+    ends = [each.seconds for each in outlook.returns]
     if rule is not None:
         initial = (*rule.initial_seconds, *(end - now for end in ends))
         rule = replace(rule, initial_seconds=initial)
-    running, taken = (*outlook.running, *runs), (*outlook.taken, *amounts)
+    running = (*outlook.running, *runs)
+    taken = (*outlook.taken, *(each.total for each in outlook.returns))
     whole = np.broadcast_to(ends, (len(running_ends), len(ends)))
     outlook = replace(outlook, room=room, running=running, taken=taken, rule=rule)
     return outlook, np.concatenate((running_ends, whole), axis=1)
@@ -172,11 +172,9 @@ def _horizon(outlook: Outlook, lasting: Floats, running_ends: Floats) -> float:
     return min(_LONGEST_HORIZON, HOUR + left + 2.0 * max(taken, default=0.0))
 
 
-_COLUMNS: Final = (
-    *("home", "width", "planned", "likely", "ready", "place", "runtime"),
-    *("memory", "gpus"),
-)
-_HOME, _WIDTH, _PLANNED, _LIKELY, _READY, _PLACE, _RUNTIME, *_OTHERS = range(len(_COLUMNS))
+_HOME, _PLANNED, _LIKELY, _READY, _PLACE, _RUNTIME, *_NEEDS = range(9)
+_COLUMNS: Final = 9
+"""Columns of jobs: the last are what they need of cpus, memory and gpus."""
 
 
 class _Simulated:
@@ -193,19 +191,18 @@ class _Simulated:
         self._outlook, self._arrivals, self._predecessors = outlook, arrivals, predecessors
         self._waiting, self._running = outlook.waiting, outlook.running
         self._lasting, self._running_ends = lasting, running_ends
-        names: list[str | None] = [*outlook.cpus]
+        names: list[str | None] = [*outlook.room]
         self._number = {name: number for number, name in enumerate(names)} | {None: ANYWHERE}
         jobs, recent = outlook.waiting.jobs, outlook.recent
-        self._known = np.zeros((len(_COLUMNS), len(jobs)))
-        self._known[[_WIDTH, *_OTHERS]] = jobs.by_kind(lambda job: _amounts_of(job.total)).T
+        self._known = np.zeros((_COLUMNS, len(jobs)))
+        self._known[_NEEDS] = jobs.by_kind(lambda job: _amounts_of(job.total)).T
         self._known[_PLANNED] = jobs.table["planned"]
         self._known[_HOME] = self._waiting.home
         self._known[_PLACE] = self._waiting.place
         self._known[_LIKELY] = self._waiting.likely
         self._known[_READY] = self._waiting.ready
-        self._past = np.zeros((len(_COLUMNS), len(recent)))
-        needs = [_amounts_of(each.pending.job.total) for each in recent]
-        self._past[[_WIDTH, *_OTHERS]] = np.array(needs).reshape(-1, 1 + len(_OTHERS)).T
+        self._past = np.zeros((_COLUMNS, len(recent)))
+        self._past[_NEEDS] = _amounts(each.pending.job.total for each in recent)
         self._past[[_PLANNED, _LIKELY]] = [each.pending.planned_seconds for each in recent]
         self._past[_HOME] = [self._number[each.partition] for each in recent]
         self._past[_PLACE] = [each.place for each in recent]
@@ -223,23 +220,20 @@ class _Simulated:
     def _starts_in(self, lot: slice) -> Floats:
         """The same, in some of the futures."""
         futures = self._futures(lot)
-        count, jobs = futures.widths.shape
-        starts = np.empty((count, jobs))
-        wanted = len(self._waiting)
+        starts = np.empty(futures.home.shape)
 
         def some_starts(first: int, last: int) -> Floats:
-            scratch = blank_scratch(len(futures.cpus), jobs, len(self._running), len(futures.room))
-            fill_starts(futures, first, last, scratch, starts)
-            return starts[first:last, :wanted]
+            fill_starts(futures, first, last, blank_scratch(futures), starts)
+            return starts[first:last, : len(self._waiting)]
 
-        return _in_threads(count, some_starts)
+        return _in_threads(len(starts), some_starts)
 
     def _futures(self, lot: slice) -> Futures:
         outlook, waiting, running = self._outlook, self._waiting, self._running
         numbers, seconds = self._arrivals.numbers[lot], self._arrivals.seconds[lot]
         count, most = numbers.shape
         known = len(waiting)
-        columns = np.zeros((len(_COLUMNS), count, known + most))
+        columns = np.zeros((_COLUMNS, count, known + most))
         columns[:, :, :known] = self._known[:, None, :]
         columns[_RUNTIME, :, :known] = self._lasting[lot]
         if most:
@@ -253,13 +247,11 @@ class _Simulated:
         later = self._known[_READY, self._known[_READY] > outlook.now]
         tried = _TRIED / (len(self._lasting) * (known + most))
         by_ready = np.concatenate((np.broadcast_to(later, (count, later.size)), seconds), axis=1)
-        counted = [other for other in _OTHERS if columns[other].any()]
+        counted = [at for at, each in enumerate(_NEEDS) if not at or columns[each].any()]
         return Futures(
             now=outlook.now,
-            cpus=np.array([*outlook.cpus.values()], dtype=np.float64),
             backfills=outlook.backfills,
             home=columns[_HOME],
-            widths=columns[_WIDTH],
             planned=columns[_PLANNED],
             likely=columns[_LIKELY],
             ready=columns[_READY],
@@ -269,7 +261,6 @@ class _Simulated:
                 [self._number[each.placement.tasks_by_partition[0][0]] for each in running],
                 dtype=np.int64,
             ),
-            running_widths=np.array([each.cpus for each in outlook.taken], dtype=np.float64),
             running_planned=np.array(
                 [each.expected_end_seconds for each in running], dtype=np.float64
             ),
@@ -277,9 +268,9 @@ class _Simulated:
             running_first=np.array([each.went_first for each in running], dtype=np.int64),
             due=due,
             overdue=overdue,
-            room=_amounts(counted, outlook.room.values()),
-            needs=columns[counted],
-            running_needs=_amounts(counted, outlook.taken),
+            room=np.ascontiguousarray(_amounts(outlook.room.values())[counted]),
+            needs=columns[[_NEEDS[at] for at in counted]],
+            running_needs=np.ascontiguousarray(_amounts(outlook.taken)[counted]),
             by_due=np.argsort(due, kind="stable")[: np.count_nonzero(np.isfinite(due))],
             by_ready=np.sort(by_ready, axis=1),
             wanted=known,
@@ -288,16 +279,14 @@ class _Simulated:
         )
 
 
-def _amounts_of(resources: Resources) -> tuple[float, ...]:
-    """Return what is in the columns of width and of others."""
+def _amounts_of(resources: Resources) -> tuple[float, float, float]:
+    """Return amounts of cpus, memory and gpus."""
     return resources.cpus, resources.memory_bytes, resources.gpus
 
 
-def _amounts(columns: Sequence[int], of: Iterable[Resources]) -> Floats:
-    """Return requests or totals of resources beside cpus, shape (columns, those)."""
-    rows = [(each.memory_bytes, each.gpus) for each in of]
-    table = np.array(rows, dtype=np.float64).reshape(-1, len(_OTHERS))
-    return np.ascontiguousarray(table.T[[_OTHERS.index(column) for column in columns]])
+def _amounts(of: Iterable[Resources]) -> Floats:
+    """Return requests or totals, shape (resources, those)."""
+    return np.array([*map(_amounts_of, of)], np.float64).reshape(-1, len(_NEEDS)).T
 
 
 def _predecessors(

@@ -80,6 +80,9 @@ class WaitingJobs:
         return WaitingJobs(self.jobs.some(rows), self.home[at], *others)
 
 
+_NOBODY: Final = WaitingJobs(NO_JOBS, np.zeros(0, np.int64), *np.zeros((4, 0)))
+
+
 @dataclass(frozen=True, slots=True)
 class RecentJob:
     """A job that has come, the like of which may come again.
@@ -104,7 +107,7 @@ class RecentJob:
 
 
 @runtime_checkable
-class ReplayedReference(Protocol):
+class _ReplayedReference(Protocol):
     """A schedule that a scheduler compares with, as the compiled replay has it."""
 
     def standing(self) -> Iterable[tuple[ReferenceTables, Mapping[str, int]]]:
@@ -139,7 +142,7 @@ class QueueRule:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """A node that an operator has taken out of use until some time (seconds)."""
+    """A node that is out of use until some time (seconds)."""
 
     partition: str
     total: Resources
@@ -197,11 +200,6 @@ class Outlook:
     latency_seconds: float = 0.0
     losses: float = 0.0
     is_external: bool = False
-
-    @property
-    def cpus(self) -> dict[str, float]:
-        """Cpus that can be used, by partition."""
-        return {name: room.cpus for name, room in self.room.items()}
 
     @property
     def earliest(self) -> Floats:
@@ -271,24 +269,32 @@ def outlook_maker(
     running = tuple(state.running_roster.in_order())
     initial = tuple(state.submitted_job(each.job.job_id).planned_seconds for each in running)
     room, taken = _room_and_taken(controller, running)
+    stands = Outlook(
+        now=controller.now,
+        begin_seconds=0.0,
+        room=room,
+        backfills=scheduler.backfills is not False,
+        running=running,
+        taken=taken,
+        waiting=_NOBODY,
+        has_order=scheduler.backfills is not None,
+        returns=tuple(_returns(controller)),
+        is_external=scheduler.starts_nothing,
+    )
     asked = {job.job_id: controller.as_if_submitted(job) for job in others}
     came = None
     if history is not None:
-        first = next(iter(history.submitted.values()), None)
+        begin = next((each.submit_seconds for each in history.submitted.values()), controller.now)
         unknown = asked.keys() - history.submitted.keys()
-        came = _Came(history.past[-MOST_RECENT - 1 :], first, unknown, state.submissions)
+        came = _Came(history.past[-MOST_RECENT - 1 :], begin, unknown, state.submissions)
     return _Moment(
-        now=controller.now,
+        stands=stands,
         cluster=controller.cluster,
-        room=room,
-        running=running,
         initial_seconds=initial,
-        taken=taken,
         pending=[*chain.from_iterable(each.by_id.values() for each in state.pending_rosters)],
         before=before,
         held=frozenset(state.held),
         asked=asked,
-        backfills=scheduler.backfills,
         order=None if scheduler.backfills is None else copy.deepcopy(scheduler),
         plan=controller.plan,
         reference=None if state.reference is None else state.reference.copy(),
@@ -296,8 +302,6 @@ def outlook_maker(
         rule=_rule(controller, initial),
         came=came,
         latest=[] if state.history is None else state.history.past[-_LATEST:],
-        returns=tuple(_returns(controller)),
-        is_external=scheduler.starts_nothing,
     ).outlook
 
 
@@ -345,8 +349,8 @@ class _Came:
 
     past: Sequence[EndedAttempt]
     """The latest, one more than are drawn of."""
-    first: Job | None
-    """The first of all that were submitted."""
+    begin_seconds: float
+    """Time at which the first of all was submitted."""
     unknown: Set[str]
     """Ids of asked jobs that were not."""
     arrival: int
@@ -357,19 +361,16 @@ class _Came:
 class _Moment:
     """Notes of a controller at one moment, from which its outlook can be made at any later one."""
 
-    now: float
+    stands: Outlook
+    """All but what waits, and may come."""
     cluster: Cluster
-    room: Mapping[str, Resources]
-    running: tuple[RunningJob, ...]
     initial_seconds: tuple[float, ...]
     """Planned runtime of each running job when it was submitted."""
-    taken: tuple[Resources, ...]
     pending: Sequence[PendingJob]
     before: JobColumns
     held: frozenset[str]
     asked: Mapping[str, PendingJob]
     """Jobs that are not submitted, by id."""
-    backfills: bool | None
     order: Scheduler | None
     """A copy of the scheduler, if it has an order."""
     plan: Mapping[str, float]
@@ -380,8 +381,6 @@ class _Moment:
     came: _Came | None
     latest: Sequence[EndedAttempt]
     """Attempts that have ended, the last ones."""
-    returns: tuple[Return, ...]
-    is_external: bool
 
     def outlook(self) -> Outlook:
         """Return the outlook."""
@@ -389,22 +388,15 @@ class _Moment:
         home, jobs = _PartitionOf(self.cluster), columns_of(self._waiting(held), self.before)
         begin, recent = self._recent(home, jobs)
         latency, losses = _latency_and_losses(self.latest)
-        return Outlook(
-            now=self.now,
+        return replace(
+            self.stands,
             begin_seconds=begin,
-            room=dict(self.room),
-            backfills=self.backfills is not False,
-            running=self.running,
-            taken=self.taken,
             waiting=self._queued(home, jobs),
             held=held,
             recent=recent,
-            has_order=self.backfills is not None,
             rule=self._whole_rule(),
-            returns=self.returns,
             latency_seconds=latency,
             losses=losses,
-            is_external=self.is_external,
         )
 
     def _never_starting(self) -> frozenset[str]:
@@ -430,12 +422,12 @@ class _Moment:
                 at = jobs.places.get(job_id)
                 if at is not None and jobs.pending[at].due is None:
                     due[at] = found.due_seconds
-        number: dict[str | None, int] = {name: at for at, name in enumerate(self.room)}
+        number: dict[str | None, int] = {name: at for at, name in enumerate(self.stands.room)}
         return WaitingJobs(
             jobs,
             home=jobs.by_kind(lambda job: number.get(home(job), ANYWHERE)).astype(np.int64),
             place=self._places(jobs),
-            ready=np.maximum(jobs.table["eligible"], self.now),
+            ready=np.maximum(jobs.table["eligible"], self.stands.now),
             likely=jobs.table["planned"] if self.reference is None else jobs.medians,
             due=due,
         )
@@ -443,13 +435,13 @@ class _Moment:
     def _places(self, jobs: JobColumns) -> Floats:
         """Return places by the scheduler's own order, else by its plan, else by arrival."""
         if self.order is not None:
-            summaries = jobs.specs(), jobs.summary_rows, self.now
+            summaries = jobs.specs(), jobs.summary_rows, self.stands.now
             return self.order.places_in_queue(jobs.pending, *summaries)
         planned = np.array([self.plan.get(job_id, math.nan) for job_id in jobs.places])
-        return np.where(np.isnan(planned), self.now + 1e9 + jobs.table["arrival"], planned)
+        return np.where(np.isnan(planned), self.stands.now + 1e9 + jobs.table["arrival"], planned)
 
     def _whole_rule(self) -> QueueRule | None:
-        if self.rule is None or not isinstance(self.reference, ReplayedReference):
+        if self.rule is None or not isinstance(self.reference, _ReplayedReference):
             return self.rule
         return replace(self.rule, references=tuple(self.reference.standing()))
 
@@ -467,14 +459,14 @@ class _Moment:
             )
             for each in noted.past[-MOST_RECENT:]
         }
-        for runs, planned in zip(self.running, self.initial_seconds, strict=True):
+        for runs, planned in zip(self.stands.running, self.initial_seconds, strict=True):
             came[runs.job.job_id] = PendingJob(runs.job, 0, runs.prediction, planned), None
         latest = np.argsort(waiting.table["submitted"], kind="stable")
         latest = latest[waiting.cpus[latest] > 0.0]
         latest = np.sort(latest[-MOST_RECENT - 1 - len(noted.unknown) :])  # others would be cut
         waits = (waiting.pending[at] for at in latest.tolist())
         came.update((each.job.job_id, (each, None)) for each in waits)
-        begin = self.now if noted.first is None else noted.first.submit_seconds
+        begin = noted.begin_seconds
         if len(noted.past) > MOST_RECENT:  # all that came since then are known
             begin = noted.past[0].outcome.end_seconds
         known = [each for job_id, each in came.items() if job_id not in noted.unknown]
@@ -484,9 +476,11 @@ class _Moment:
             begin = max(begin, known[-MOST_RECENT - 1][0].job.submit_seconds)
         known = known[-MOST_RECENT:]
         jobs = columns_of([pending for pending, _ in known], waiting)
-        jobs.table["submitted"], jobs.table["arrival"] = self.now, noted.arrival
+        jobs.table["submitted"], jobs.table["arrival"] = self.stands.now, noted.arrival
         again = [
-            replaced(each, job=replaced(each.job, submit_seconds=self.now), arrival=noted.arrival)
+            replaced(
+                each, job=replaced(each.job, submit_seconds=self.stands.now), arrival=noted.arrival
+            )
             for each in jobs.pending
         ]
         places = self._places(replace(jobs, pending=again)).tolist()
@@ -529,7 +523,7 @@ def _rule(controller: Controller, initial_seconds: Sequence[float]) -> QueueRule
     if (
         not isinstance(correction, CompiledCorrection)
         or not controller.scheduler.is_compiled
-        or not (reference is None or isinstance(reference, ReplayedReference))
+        or not (reference is None or isinstance(reference, _ReplayedReference))
     ):
         return None
     scheduler = cast("Any", controller.scheduler).compiled()

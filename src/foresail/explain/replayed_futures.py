@@ -10,7 +10,7 @@ import numpy as np
 from foresail.explain.arrivals import DrawnArrivals
 from foresail.explain.job_columns import JobColumns, columns_of
 from foresail.explain.kernels.replayed import ToCome, enter_queue, fill_replayed
-from foresail.explain.outlook import Outlook, QueueRule
+from foresail.explain.outlook import Outlook
 from foresail.kernels.columns import (
     SPEC_COLUMNS,
     SUBMIT,
@@ -66,15 +66,11 @@ def affordable_futures(outlook: Outlook, arrivals: int) -> int:
 
     It depends on nothing but how much there is to do, so that equal questions get equal answers.
     """
-    count = _PROCESSOR_SECONDS / _future_seconds(outlook, arrivals)
-    return int(count) if count >= _FEWEST else 0
-
-
-def _future_seconds(outlook: Outlook, arrivals: int) -> float:
-    """Return about how long a future takes of a processor."""
     jobs = len(outlook.waiting) + arrivals + 1
     seconds = _JOB_SECONDS * jobs + _PAIR_SECONDS * jobs**2
-    return seconds * (_GUARDED if outlook.rule is not None and outlook.rule.references else 1.0)
+    guarded = outlook.rule is not None and outlook.rule.references
+    count = _PROCESSOR_SECONDS / (seconds * (_GUARDED if guarded else 1.0))
+    return int(count) if count >= _FEWEST else 0
 
 
 class ReplayedFutures:
@@ -162,7 +158,10 @@ class ReplayedFutures:
         width[self._running] = [fixed_point(each.cpus) for each in outlook.taken]
         width[self._waiting] = fixed_point_cpus(waiting.cpus)
         free = self._cpus - float(width[self._running].sum())
-        machine = _machine(rule, free)
+        correct, parameters = rule.correction.compiled()
+        steps = loop.Steps(0.0, 0.0, 0.0, 0.0, step_address(correct))
+        parts = steps, rule.conventions, parameters, rule.scheduler.shares
+        machine = loop.machine_numbers(free, *parts)
         state = PredictorState(np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)))
         at = loop.idle(specs, width, np.zeros(count), kinds, rule.scheduler, machine, state)
         at.queue.summaries[self._running] = runs.summary_rows
@@ -221,12 +220,6 @@ class ReplayedFutures:
         )
         found[:, self._columns] = starts
         return found[first:last]
-
-
-def _machine(rule: QueueRule, free: float) -> Floats:
-    correct, parameters = rule.correction.compiled()
-    steps = loop.Steps(0.0, 0.0, 0.0, 0.0, step_address(correct))
-    return loop.machine_numbers(free, steps, rule.conventions, parameters, rule.scheduler.shares)
 
 
 def _with_room(at: easy.ReferenceTables, count: int) -> easy.ReferenceTables:

@@ -7,11 +7,9 @@ does, on the nodes and in the partitions that there are, with jobs that start in
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import takewhile
 from typing import Final
 
 import numpy as np
@@ -19,21 +17,25 @@ import numpy as np
 from foresail.control.loop import Controller
 from foresail.control.policy import Policy, parse_policy
 from foresail.explain.forecast import Draw, WaitingForecast, ranges_of
-from foresail.explain.job_columns import columns_of
+from foresail.explain.run_futures import Failures, futures_of_run, records_until
 from foresail.explain.start_forecaster import StartForecaster
+from foresail.model.decision import Start
 from foresail.model.errors import InputError
-from foresail.model.event import REQUEUED, NodeRemoved, Outcome
+from foresail.model.event import NodeRemoved, Submitted
 from foresail.model.protocols import ProgressCallback
-from foresail.record.job_life import ImpossibleTransition, JobState
-from foresail.record.records import EventTaken, Manifest, PolicyChanged, Record
+from foresail.record.job_life import ImpossibleTransition
+from foresail.record.records import EventTaken, Instructed, Manifest, PolicyChanged, Record
 from foresail.record.run_fold import folded, misfit
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions
-from foresail.simulator.driver import simulate_forward
 
 SCENARIOS: Final = 100
 """Futures that are drawn unless another number is asked for."""
+
+_MOMENTS: Final = 5
+_PAST_SCENARIOS: Final = 20
+"""Ranges are looked back at before the last of so many moments, each by so many futures."""
 
 
 def scenario_at(records: Sequence[Record], now: float, policy: Policy | None = None) -> Scenario:
@@ -46,7 +48,7 @@ def scenario_at(records: Sequence[Record], now: float, policy: Policy | None = N
     and its policy does not say how long these were.
     """
     manifest: Manifest | None = None
-    for record in _until(records, now):
+    for record in records_until(records, now):
         match record:
             case Manifest():
                 manifest = record
@@ -85,7 +87,7 @@ def controller_at(
     controller = controller_of(scenario)
     forecaster = StartForecaster()
     try:
-        run = folded(_until(records, now), controller.compares_with)
+        run = folded(records_until(records, now), controller.compares_with)
         controller.take_over(run)
     except (KeyError, ImpossibleTransition) as error:
         raise misfit(error) from error
@@ -100,55 +102,30 @@ def forecast_in_run(
     now: float,
     draw: Draw,
     *,
+    past: Iterable[Record] = (),
     scenarios: int = SCENARIOS,
-    seed: int = 0,
     watch: ProgressCallback | None = None,
 ) -> WaitingForecast:
     """Forecast start and end of a waiting job, if no more jobs come.
 
     Jobs that run into the time they requested are ended there.
 
-    Raises ``InputError`` if the job does not wait.
+    The controller stands where the futures begin, and is only looked at; that what runs has not
+    ended is known up to ``now``. Nodes fail, and starts take, as in its ``past``. ``watch`` is
+    given a measure of the futures.
 
-    Parameters
-    ----------
-    controller
-        Stands where the futures begin; it is only looked at.
-    scenario
-        What is run: whose policy decides, and in which cycles.
-    job_id, now
-        Which job, and since when it is known that what runs has not ended.
-    draw
-        Draws the runtimes.
-    scenarios, seed
-        How many futures are drawn; equal seeds draw equal runtimes for equal jobs.
-    watch
-        Is given a measure of the futures.
+    Raises ``InputError`` if the job does not wait.
     """
     pending = controller.state.pending_job(job_id)
     if pending is None:
         raise InputError("does not wait then", field="job", value=job_id, expected="one that does")
-    waiting, running = columns_of([*controller.pending]), [*controller.running.values()]
-    runtimes = np.concatenate(draw(waiting, running, now, scenarios, seed), axis=1)
-    ids = [*waiting.places, *(each.job.job_id for each in running)]
-    drawn = dict(zip(ids, runtimes.T, strict=True))
-    policy, goes = scenario.policy_in_force, scenario.conditions.node_changes
-    spans: list[tuple[float, float]] = []
+    spans: list[Mapping[str, tuple[float, float, float]]] = []
     if watch is not None:
         watch(lambda: (float(len(spans)), float(scenarios)))
-    for future in range(scenarios):
-        scheduler, _, correction = policy.build()
-        fork = controller.fork(scheduler, copy.deepcopy(controller.predictor), correction)
-        fork.foresee(each for each in goes if isinstance(each, NodeRemoved))
-        outcomes = simulate_forward(
-            fork,
-            {name: float(runtimes[future]) for name, runtimes in drawn.items()},
-            enforce_limits=True,
-            conditions=scenario.conditions,
-        )
-        spans.append(_span(fork, outcomes, job_id))
-    times = np.array(spans)
-    start, end, runtime = ranges_of(np.column_stack((times, drawn[job_id])))
+    failures = Failures.so_far(past, now)
+    spans.extend(futures_of_run(controller, scenario, now, draw, failures, scenarios, {job_id}))
+    times = np.array([each[job_id] for each in spans])
+    start, end, runtime = ranges_of(times)
     deadline = pending.job.deadline_seconds
     return WaitingForecast(
         start,
@@ -159,6 +136,40 @@ def forecast_in_run(
     )
 
 
+def past_ranges(
+    records: Sequence[Record], now: float, scenario: Scenario, stands: Controller
+) -> list[bool]:
+    """Return which starts up to a time were in their range, as if it had been asked for before.
+
+    Asked is of all that waited at some moments, an equal number of submissions apart, since the
+    policy decides. A job that still waits when its range is over
+    was not in it; one that was cancelled does not count.
+    """
+    submitted: list[float] = []
+    starts: dict[str, list[float]] = {}
+    for record in records_until(records, now):
+        match record:
+            case Manifest() | PolicyChanged():
+                submitted.clear()
+            case EventTaken(event=Submitted(time=time)):
+                submitted.append(time)
+            case Instructed(time=time, instruction=Start(job_id=job_id)):
+                starts.setdefault(job_id, []).append(time)
+    held: list[bool] = []
+    for moment in sorted({*submitted[:: 1 + len(submitted) // _MOMENTS][1:]}):
+        then = replace(scenario_at(records, moment), learned_before=scenario.learned_before)
+        controller, forecaster = controller_at(records, moment, then)
+        job_ids = {each.job.job_id for each in controller.pending}
+        failures = Failures.so_far(records, moment)
+        how = controller, then, moment, forecaster.draw, failures, _PAST_SCENARIOS, job_ids
+        spans = [[each[job_id][0] for job_id in job_ids] for each in futures_of_run(*how)]
+        for job_id, foreseen in zip(job_ids, ranges_of(np.array(spans)), strict=True):
+            start = next((each for each in starts.get(job_id, ()) if each > moment), math.inf)
+            if start < math.inf or (stands.state.pending_job(job_id) and now > foreseen.high):
+                held.append(foreseen.low <= start <= foreseen.high)
+    return held
+
+
 def _known_to_go(records: Iterable[Record], now: float) -> Iterator[NodeRemoved]:
     """Yield which nodes go after a time, as was known by then."""
     for record in records:
@@ -166,10 +177,6 @@ def _known_to_go(records: Iterable[Record], now: float) -> Iterator[NodeRemoved]
             case EventTaken(event=NodeRemoved(time=time, known_from_seconds=float(known)) as goes):
                 if known <= now < time:
                     yield goes
-
-
-def _until(records: Iterable[Record], now: float) -> Iterator[Record]:
-    return takewhile(lambda record: getattr(record, "time", now) <= now, records)
 
 
 def _cycle_seconds(policy: Policy) -> float:
@@ -182,14 +189,3 @@ def _cycle_seconds(policy: Policy) -> float:
         value=policy.text,
         expected="a policy with cycle_seconds",
     )
-
-
-def _span(future: Controller, outcomes: Iterator[Outcome], job_id: str) -> tuple[float, float]:
-    """Simulate until a job has ended; return its start and end."""
-    start = end = math.inf
-    for outcome in outcomes:
-        if outcome.job_id == job_id:
-            start, end = min(start, outcome.start_seconds), outcome.end_seconds
-            if not outcome.stage and outcome.ended_because not in REQUEUED:
-                return start, end
-    return start, end if future.state.stage_of(job_id) is JobState.ENDED else math.inf

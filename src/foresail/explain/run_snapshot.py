@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from foresail.control.waiting_reasons import Shortages
 from foresail.model import event as events
 from foresail.model.cluster import Cluster
-from foresail.model.decision import Placement, PlannedStart, Reason, ReasonCode, Start, Withdraw
+from foresail.model.decision import PlannedStart, Reason, ReasonCode, Start, Withdraw
 from foresail.model.errors import InputError
-from foresail.model.event import EndedBecause
-from foresail.model.job import Job
 from foresail.model.view import PendingJob, RunningJob
 from foresail.record import records as logged
 from foresail.record.job_life import EndedAttempt, ImpossibleTransition
@@ -35,17 +33,6 @@ class WaitingJob:
 
 
 @dataclass(frozen=True, slots=True)
-class PastAttempt:
-    """An attempt that has ended, and where it ran."""
-
-    job: Job
-    start_seconds: float
-    end_seconds: float
-    placement: Placement
-    ended_because: EndedBecause
-
-
-@dataclass(frozen=True, slots=True)
 class RunSnapshot:
     """The state of a run once all that happened up to a time had been answered.
 
@@ -61,7 +48,7 @@ class RunSnapshot:
     """All partitions and nodes as they are then, those that are down among them."""
     running: tuple[RunningJob, ...]
     waiting: tuple[WaitingJob, ...]
-    past: tuple[PastAttempt, ...]
+    past: tuple[EndedAttempt, ...]
     stopping: frozenset[str]
     """Running jobs that are being stopped."""
     down: Mapping[str, float]
@@ -203,20 +190,13 @@ class LogFold:
             cluster=state.cluster,
             running=tuple(state.running_roster.in_order()),
             waiting=tuple(known.waiting(each, self._reasons) for each in waiting),
-            past=tuple(map(_past, self._run.history.past)),
+            past=tuple(self._run.history.past),
             stopping=frozenset(state.running[unit].job.job_id for unit in state.stopping),
             down={**self._drained, **self._down},
             draining=self._run.draining,
             idle_cpus=known.idle_cpus,
             solved=self._solved,
         )
-
-
-def _past(attempt: EndedAttempt) -> PastAttempt:
-    outcome = attempt.outcome
-    start, end = outcome.start_seconds, outcome.end_seconds
-    held = attempt.job.held(outcome.stage, outcome.tasks)
-    return PastAttempt(held, start, end, attempt.placement, outcome.ended_because)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Final
 from foresail.explain import story_words
 from foresail.explain.chances import chance_of_start
 from foresail.explain.reason_words import NOT_ASKED, REASONS, end_words, reason_words
-from foresail.explain.story_threads import PlanThread, TasksThread, of_part
+from foresail.explain.story_words import PlanThread, TasksThread, of_part
 from foresail.model import event as events
 from foresail.model.decision import Instruction, Preempt, Reason, ReasonCode, Start, Withdraw
 from foresail.model.free_resources import Slowdowns

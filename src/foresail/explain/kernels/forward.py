@@ -18,12 +18,14 @@ _NOBODY: Final = -1
 _ROUNDING: Final = 1e-9
 """Share of what is asked for that sums of shares may have lost."""
 
-_FREE, _HEAD, _SHADOW, _EXTRA, _DUE_HEAD, _DUE_SHADOW, _DUE_EXTRA, _IS_STALE, _STARTED = range(9)
-_HELD_FIRST: Final = 9
-_PARTITION_COLUMNS = 10
-"""Numbers of a partition: free cpus; the first job that has no room, its start and the cpus more
-that are free then; the same of those that are due; whether a pass is to be made (again); how many
-of those that are asked for have started; cpus that jobs hold which were due when they started."""
+_CPUS: Final = 0
+"""Number of the cpus among the resources."""
+
+_HEAD, _SHADOW, _DUE_HEAD, _DUE_SHADOW, _IS_STALE, _STARTED, _HELD_FIRST = range(7)
+_PARTITION_COLUMNS = 7
+"""Numbers of a partition: the first job that has no room, and its start; the same of those that are
+due; whether a pass is to be made (again); how many of those that are asked for have started; cpus
+that jobs hold which were due when they started."""
 
 _RUNNING, _BEGIN, _WAITING, _DUE = range(4)
 _COUNTERS: Final = 4
@@ -37,29 +39,26 @@ _MOST_GONE: Final = 64
 class Futures(NamedTuple):
     """Known state at a moment, and draws of its futures.
 
-    There are ``cpus[p]`` to use in partition p, of which what runs holds some; job i is for
-    partition ``home[f, i]``, or for any (ANYWHERE). In each future f jobs are tried in its row of
-    ``order``. Job i asks for ``widths[f, i]`` cpus from ``ready[f, i]`` on (seconds), runs for
-    ``runtimes[f, i]``, and is planned to run for ``planned[f, i]``. It waits for the jobs
-    ``before[first_before[i] : first_before[i + 1]]``; those that run already are counted behind
-    the jobs. These hold ``running_widths`` of ``running_home`` until ``running_ends[f]``, and
-    are planned to end at ``running_planned``. From ``due[i]`` on a job goes before all that are
-    not, those that are due first ahead; ``by_due`` are the jobs with such a time, in its order.
-    While those that were due hold most of a partition (``running_first`` says who of what runs)
-    it goes last, until ``overdue[i]``.
+    There is ``room[r, p]`` of resource r, first cpus, to use in partition p, of which what runs
+    holds some; job i is for partition ``home[f, i]``, or for any (ANYWHERE). In each future f jobs
+    are tried in its row of ``order``. Job i asks for ``needs[r, f, i]`` from ``ready[f, i]`` on
+    (seconds), runs for ``runtimes[f, i]``, and is planned to run for ``planned[f, i]``. It waits
+    for the jobs ``before[first_before[i] : first_before[i + 1]]``; those that run already are
+    counted behind the jobs. These hold ``running_needs[r]`` of ``running_home`` until
+    ``running_ends[f]``, and are planned to end at ``running_planned``. From ``due[i]`` on a job
+    goes before all that are not, those that are due first ahead; ``by_due`` are the jobs with such
+    a time, in its order. While those that were due hold most of a partition (``running_first`` says
+    who of what runs) it goes last, until ``overdue[i]``.
     Behind a job that does not fit and is not due, others are tried with ``likely[f, i]``, and
     start if either that or the plan lets them: at most ``most_tried``, for there may be many
     thousands that wait. ``by_ready[f]`` ascend, and have all times to come at which one is ready,
-    infinite behind the last. Resource r beside cpus, of which there may be none
-    that counts, has ``room[r, p]``, ``needs[r, f, i]`` and ``running_needs[r]``. A future is over
-    once the first ``wanted`` jobs have started, of which alone the starts are asked for.
+    infinite behind the last. A future is over once the first ``wanted`` jobs have started, of which
+    alone the starts are asked for.
     """
 
     now: float
-    cpus: Floats
     backfills: bool
     home: Floats
-    widths: Floats
     planned: Floats
     likely: Floats
     ready: Floats
@@ -68,7 +67,6 @@ class Futures(NamedTuple):
     first_before: Integers
     before: Integers
     running_home: Integers
-    running_widths: Floats
     running_planned: Floats
     running_ends: Floats
     running_first: Integers
@@ -83,188 +81,143 @@ class Futures(NamedTuple):
     wanted: int
 
 
-class Scratch(NamedTuple):
+class _Scratch(NamedTuple):
     """Work space of a call: rows for jobs and those that run, as ``blank_scratch`` makes them."""
 
     ends: Floats
+    plans: Floats
+    homes: Integers
+    by_plan: Integers
     line: Integers
     reordered: Integers
-    heap: Floats
-    counters: Integers
-    planned_ends: Floats
-    planned_widths: Floats
-    planned_jobs: Integers
-    planned_home: Integers
     promised: Integers
     goes_first: Integers
+    heap: Floats
+    counters: Integers
     narrowest: Floats
     by_partition: Floats
-    planned_needs: Floats
     unused: Floats
     spare: Floats
     due_spare: Floats
 
 
-def blank_scratch(partitions: int, jobs: int, running: int, others: int) -> Scratch:
+def blank_scratch(futures: Futures) -> _Scratch:
     """Room for a call of ``fill_starts``."""
-    times, numbers = np.empty((3, jobs + running)), np.empty((6, jobs + running), np.int64)
-    return Scratch(
-        ends=times[0],
-        line=numbers[0],
-        reordered=numbers[1],
-        heap=np.empty((jobs + running, HEAP_COLUMNS)),
-        counters=np.zeros(_COUNTERS, np.int64),
-        planned_ends=times[1],
-        planned_widths=times[2],
-        planned_jobs=numbers[2],
-        planned_home=numbers[3],
-        promised=numbers[4],
-        goes_first=numbers[5],
-        narrowest=np.empty(1),
-        by_partition=np.empty((_PARTITION_COLUMNS, partitions)),
-        planned_needs=np.empty((others, jobs + running)),
-        unused=np.empty((others, partitions)),
-        spare=np.empty((others, partitions)),
-        due_spare=np.empty((others, partitions)),
+    rows, shape = futures.needs.shape[2] + futures.running_home.size, futures.room.shape
+    times, numbers, rooms = (
+        np.empty((2, rows)),
+        np.empty((6, rows), np.int64),
+        np.empty((3, *shape)),
     )
+    heap, counters = np.empty((rows, HEAP_COLUMNS)), np.zeros(_COUNTERS, np.int64)
+    by_partition = np.empty((_PARTITION_COLUMNS, shape[1]))
+    return _Scratch._make((*times, *numbers, heap, counters, np.empty(1), by_partition, *rooms))
 
 
 @part
 def _run(
-    futures: Futures, scratch: Scratch, future: int, job: int, home: int, plan: float, end: float
+    futures: Futures, scratch: _Scratch, future: int, job: int, home: int, plan: float, end: float
 ) -> None:
-    """Note when a job ends, and in order when it is planned to."""
-    running = scratch.counters[_RUNNING]
-    heap_push(scratch.heap, running, end, job, job)
+    """Let a job hold what it needs; note when it ends, and in order when it is planned to."""
+    by_plan, plans, at = scratch.by_plan, scratch.plans, scratch.counters[_RUNNING]
+    heap_push(scratch.heap, at, end, job, job)
     scratch.counters[_RUNNING] += 1
-    ends, needs, at = scratch.planned_ends, scratch.planned_needs, running
-    while at and ends[at - 1] > plan:
-        _move_plan(scratch, at - 1, at)
+    plans[job], scratch.homes[job] = plan, home
+    while at and plans[by_plan[at - 1]] > plan:
+        by_plan[at] = by_plan[at - 1]
         at -= 1
-    ends[at], scratch.planned_jobs[at], scratch.planned_home[at] = plan, job, home
-    scratch.planned_widths[at] = width = _width(futures, future, job)
-    scratch.by_partition[_HELD_FIRST, home] += scratch.goes_first[job] * width
-    for other in range(needs.shape[0]):
-        needs[other, at] = _need(futures, other, future, job)
+    by_plan[at] = job
+    _hold_place(futures, scratch, future, job, 1.0)
 
 
 @part
-def _move_plan(scratch: Scratch, source: int, place: int) -> None:
-    """Copy a row of what is planned to end."""
-    scratch.planned_ends[place] = scratch.planned_ends[source]
-    scratch.planned_widths[place] = scratch.planned_widths[source]
-    scratch.planned_jobs[place] = scratch.planned_jobs[source]
-    scratch.planned_home[place] = scratch.planned_home[source]
-    for other in range(scratch.planned_needs.shape[0]):
-        scratch.planned_needs[other, place] = scratch.planned_needs[other, source]
+def _hold_place(futures: Futures, scratch: _Scratch, future: int, job: int, sign: float) -> None:
+    """Take what a job that runs needs out of its partition, or put it back."""
+    home = scratch.homes[job]
+    held_first = scratch.goes_first[job] * _need(futures, _CPUS, future, job)
+    scratch.by_partition[_HELD_FIRST, home] += sign * held_first
+    _hold(futures, future, job, home, scratch.unused, sign)
 
 
 @part
-def _width(futures: Futures, future: int, job: int) -> float:
-    """Return how many cpus a job has, which may be one that runs already."""
-    jobs = futures.widths.shape[1]
+def _need(futures: Futures, resource: int, future: int, job: int) -> float:
+    """Return how much of a resource a job needs, which may be one that runs already."""
+    jobs = futures.needs.shape[2]
     if job < jobs:
-        return float(futures.widths[future, job])
-    return float(futures.running_widths[job - jobs])
-
-
-@part
-def _need(futures: Futures, other: int, future: int, job: int) -> float:
-    """Return how much of a resource beside cpus a job needs, which may be one that runs already."""
-    jobs = futures.widths.shape[1]
-    if job < jobs:
-        return float(futures.needs[other, future, job])
-    return float(futures.running_needs[other, job - jobs])
+        return float(futures.needs[resource, future, job])
+    return float(futures.running_needs[resource, job - jobs])
 
 
 @part
 def _is_room(futures: Futures, future: int, job: int, home: int, room: Floats) -> bool:
-    """Return whether a waiting job's needs beside cpus are among what a partition has."""
-    for other in range(room.shape[0]):
-        if futures.needs[other, future, job] * (1.0 - _ROUNDING) > room[other, home]:
+    """Return whether what a waiting job needs is among what a partition has."""
+    for resource in range(room.shape[0]):
+        if futures.needs[resource, future, job] * (1.0 - _ROUNDING) > room[resource, home]:
             return False
     return True
 
 
 @part
 def _hold(futures: Futures, future: int, job: int, home: int, room: Floats, sign: float) -> None:
-    """Take what a job needs beside cpus out of what a partition has, or put it back."""
-    for other in range(room.shape[0]):
-        room[other, home] -= sign * _need(futures, other, future, job)
+    """Take what a job needs out of what a partition has, or put it back."""
+    for resource in range(room.shape[0]):
+        room[resource, home] -= sign * _need(futures, resource, future, job)
 
 
 @part
-def _end_first(futures: Futures, scratch: Scratch, future: int) -> None:
-    """Let the first that ends leave the cpus, and what else counts, to others."""
-    job = heap_pop(scratch.heap, scratch.counters[_RUNNING])
+def _end_first(futures: Futures, scratch: _Scratch, future: int) -> None:
+    """Let the first that ends leave what it holds to others."""
+    job, by_plan, at = heap_pop(scratch.heap, scratch.counters[_RUNNING]), scratch.by_plan, 0
     scratch.counters[_RUNNING] -= 1
-    at = 0
-    while scratch.planned_jobs[at] != job:
+    while by_plan[at] != job:
         at += 1
-    home = scratch.planned_home[at]
     for place in range(at, scratch.counters[_RUNNING]):
-        _move_plan(scratch, place + 1, place)
-    width = _width(futures, future, job)
-    scratch.by_partition[_FREE, home] += width
-    scratch.by_partition[_HELD_FIRST, home] -= scratch.goes_first[job] * width
-    _hold(futures, future, job, home, scratch.unused, -1.0)
+        by_plan[place] = by_plan[place + 1]
+    _hold_place(futures, scratch, future, job, -1.0)
 
 
 @part
 def _shadow(
-    futures: Futures, scratch: Scratch, future: int, job: int, home: int, spare: Floats
-) -> tuple[float, float]:
-    """Return when a job should have room in a partition, and how many more cpus are free then.
-
-    Of what else counts, that is put into ``spare``.
-    """
-    ends, widths, homes = scratch.planned_ends, scratch.planned_widths, scratch.planned_home
-    free, width = scratch.by_partition[_FREE, home], futures.widths[future, job]
-    for other in range(spare.shape[0]):
-        spare[other, home] = scratch.unused[other, home]
-    at, running = 0, scratch.counters[_RUNNING]
-    while at < running:
-        end = ends[at]
-        while at < running and ends[at] == end:
-            if homes[at] == home:
-                free += widths[at]
-                for other in range(spare.shape[0]):
-                    spare[other, home] += scratch.planned_needs[other, at]
+    futures: Futures, scratch: _Scratch, future: int, job: int, home: int, spare: Floats
+) -> float:
+    """Return when a job should have room in a partition; what is left then goes to ``spare``."""
+    by_plan, plans, at = scratch.by_plan, scratch.plans, 0
+    for resource in range(spare.shape[0]):
+        spare[resource, home] = scratch.unused[resource, home]
+    while at < scratch.counters[_RUNNING]:
+        end = plans[by_plan[at]]
+        while at < scratch.counters[_RUNNING] and plans[by_plan[at]] == end:
+            if scratch.homes[by_plan[at]] == home:
+                _hold(futures, future, by_plan[at], home, spare, -1.0)
             at += 1
-        if free >= width and _is_room(futures, future, job, home, spare):
+        if _is_room(futures, future, job, home, spare):
             _hold(futures, future, job, home, spare, 1.0)
-            return end, free - width
-    return math.inf, 0.0
+            return float(end)
+    return math.inf
 
 
 @part
 def _could_hold(futures: Futures, future: int, job: int) -> bool:
     """Return whether its partition, or any of them, has so much."""
-    home, width = futures.home[future, job], futures.widths[future, job]
-    for each in range(futures.cpus.shape[0]):
-        if (
-            home in (each, ANYWHERE)
-            and width <= futures.cpus[each]
-            and _is_room(futures, future, job, each, futures.room)
-        ):
+    home = futures.home[future, job]
+    for each in range(futures.room.shape[1]):
+        if home in (each, ANYWHERE) and _is_room(futures, future, job, each, futures.room):
             return True
     return False
 
 
 @part
-def _waits_for(futures: Futures, scratch: Scratch, future: int, job: int, home: int) -> bool:
+def _waits_for(futures: Futures, scratch: _Scratch, future: int, job: int, home: int) -> bool:
     """Return whether a job is in the queue of a partition, and not promised to another."""
     own = int(futures.home[future, job])
     if own != ANYWHERE:
         return own == home
     is_promised_elsewhere = scratch.promised[job] not in (ANYWHERE, home)
-    if futures.widths[future, job] > futures.cpus[home] or is_promised_elsewhere:
-        return False
-    return _is_room(futures, future, job, home, futures.room)
+    return not is_promised_elsewhere and _is_room(futures, future, job, home, futures.room)
 
 
 @part
-def _ready_seconds(futures: Futures, scratch: Scratch, future: int, job: int) -> float:
+def _ready_seconds(futures: Futures, scratch: _Scratch, future: int, job: int) -> float:
     """Return when a job may start, as far as its predecessors are known."""
     since = futures.ready[future, job]
     for at in range(futures.first_before[job], futures.first_before[job + 1]):
@@ -274,50 +227,32 @@ def _ready_seconds(futures: Futures, scratch: Scratch, future: int, job: int) ->
 
 @part
 def _is_let_in(
-    futures: Futures, scratch: Scratch, future: int, job: int, home: int, now: float
+    futures: Futures, scratch: _Scratch, future: int, job: int, home: int, now: float
 ) -> bool:
-    """Take room of a partition, if a job delays none there that goes before it."""
-    parts, width = scratch.by_partition, futures.widths[future, job]
+    """Return whether a job delays none that goes before it; it takes of what these leave then."""
+    parts = scratch.by_partition
     end, likely_end = now + futures.planned[future, job], now + futures.likely[future, job]
     puts_off_due = end > parts[_DUE_SHADOW, home]
-    if puts_off_due and not (
-        width <= parts[_DUE_EXTRA, home] and _is_room(futures, future, job, home, scratch.due_spare)
-    ):
+    if puts_off_due and not _is_room(futures, future, job, home, scratch.due_spare):
         return False
     puts_off = end > parts[_SHADOW, home] and likely_end > parts[_SHADOW, home]
-    if puts_off and not (
-        width <= parts[_EXTRA, home] and _is_room(futures, future, job, home, scratch.spare)
-    ):
+    if puts_off and not _is_room(futures, future, job, home, scratch.spare):
         return False
     if puts_off_due:
-        parts[_DUE_EXTRA, home] -= width
         _hold(futures, future, job, home, scratch.due_spare, 1.0)
     if puts_off:
-        parts[_EXTRA, home] -= width
         _hold(futures, future, job, home, scratch.spare, 1.0)
-    parts[_FREE, home] -= width
-    _hold(futures, future, job, home, scratch.unused, 1.0)
     return True
 
 
 @part
-def _goes_last(
-    futures: Futures, parts: Floats, job: int, width: float, home: int, now: float
-) -> bool:
-    """Return whether jobs that were due hold so much that one that is due goes last."""
-    held = parts[_HELD_FIRST, home]
-    beyond = held > 0.0 and held + width > MOST_HELD_FIRST * futures.cpus[home]
-    return bool(beyond and now < futures.overdue[job])
-
-
-@part
 def _pass_over(
-    futures: Futures, scratch: Scratch, future: int, home: int, now: float, starts: Floats
+    futures: Futures, scratch: _Scratch, future: int, home: int, now: float, starts: Floats
 ) -> None:
     """Start what can start of the line in one partition."""
     parts, line, due = scratch.by_partition, scratch.line, scratch.counters[_DUE]
     narrowest = scratch.narrowest[0] * (1.0 - 1e-6)
-    free, several = parts[_FREE], futures.cpus.shape[0] > 1
+    free, several = scratch.unused[_CPUS], futures.room.shape[1] > 1
     parts[_HEAD, home] = parts[_DUE_HEAD, home] = _NOBODY
     parts[_SHADOW, home] = parts[_DUE_SHADOW, home] = math.inf
     parts[_IS_STALE, home] = 0.0
@@ -345,17 +280,18 @@ def _pass_over(
             continue
         if _ready_seconds(futures, scratch, future, job) > now:
             continue
-        width, end = futures.widths[future, job], now + futures.planned[future, job]
-        if place < due and not is_last and _goes_last(futures, parts, job, width, home, now):
+        width, end = futures.needs[_CPUS, future, job], now + futures.planned[future, job]
+        held, most = parts[_HELD_FIRST, home], MOST_HELD_FIRST * futures.room[_CPUS, home]
+        goes_last = held > 0.0 and held + width > most and now < futures.overdue[job]
+        if place < due and not is_last and goes_last:
             some_last = True
             continue
-        if width > free[home] or not _is_room(futures, future, job, home, scratch.unused):
+        if not _is_room(futures, future, job, home, scratch.unused):
             head, first = (_DUE_HEAD, _DUE_SHADOW) if place < due else (_HEAD, _SHADOW)
             if parts[head, home] < 0.0 and not is_last:
                 parts[head, home] = job
                 spare = scratch.due_spare if place < due else scratch.spare
-                time, more = _shadow(futures, scratch, future, job, home, spare)
-                parts[first, home], parts[first + 1, home] = time, more
+                parts[first, home] = _shadow(futures, scratch, future, job, home, spare)
             continue
         if not _is_let_in(futures, scratch, future, job, home, now):
             continue
@@ -365,13 +301,13 @@ def _pass_over(
         scratch.goes_first[job] = place < due
         _run(futures, scratch, future, job, home, end, scratch.ends[job])
         if several and futures.home[future, job] == ANYWHERE:
-            for other in range(futures.cpus.shape[0]):
+            for other in range(futures.room.shape[1]):
                 if other != home and _waits_for(futures, scratch, future, job, other):
                     parts[_IS_STALE, other] = 1.0
 
 
 @part
-def _close_ranks(scratch: Scratch, starts: Floats) -> None:
+def _close_ranks(scratch: _Scratch, starts: Floats) -> None:
     """Take jobs that have started out of the line."""
     line, counters, kept, were_due = scratch.line, scratch.counters, 0, scratch.counters[_DUE]
     for place in range(counters[_WAITING]):
@@ -385,7 +321,7 @@ def _close_ranks(scratch: Scratch, starts: Floats) -> None:
 
 
 @part
-def _promise(scratch: Scratch, home: int) -> tuple[int, float]:
+def _promise(scratch: _Scratch, home: int) -> tuple[int, float]:
     """The job that a partition promises a start, and when; _NOBODY if it promises none."""
     parts = scratch.by_partition
     head, first = _HEAD, _SHADOW
@@ -396,14 +332,14 @@ def _promise(scratch: Scratch, home: int) -> tuple[int, float]:
 
 
 @part
-def _promise_once(futures: Futures, scratch: Scratch) -> None:
+def _promise_once(futures: Futures, scratch: _Scratch) -> None:
     """Leave a job that several partitions promise a start to the earliest; others pass again."""
     parts, promised = scratch.by_partition, scratch.promised
-    for home in range(futures.cpus.shape[0] if futures.backfills else 0):
+    for home in range(futures.room.shape[1] if futures.backfills else 0):
         job, time = _promise(scratch, home)
         if job == _NOBODY:
             continue
-        for other in range(home + 1, futures.cpus.shape[0]):
+        for other in range(home + 1, futures.room.shape[1]):
             same, its_time = _promise(scratch, other)
             if same == job and promised[job] in (ANYWHERE, home, other):
                 is_earlier = its_time < time
@@ -414,7 +350,7 @@ def _promise_once(futures: Futures, scratch: Scratch) -> None:
 
 
 @part
-def _next_stale(scratch: Scratch) -> int:
+def _next_stale(scratch: _Scratch) -> int:
     """The first partition whose pass is to be made again, or -1."""
     stale = scratch.by_partition[_IS_STALE]
     for home in range(stale.shape[0]):
@@ -424,7 +360,7 @@ def _next_stale(scratch: Scratch) -> int:
 
 
 @part
-def _let_ahead(futures: Futures, scratch: Scratch, known: int, starts: Floats, now: float) -> int:
+def _let_ahead(futures: Futures, scratch: _Scratch, known: int, starts: Floats, now: float) -> int:
     """Put jobs that have come to be due behind those that were, before all others.
 
     ``known`` of ``by_due`` have been looked at; returns how many are now.
@@ -449,23 +385,21 @@ def _let_ahead(futures: Futures, scratch: Scratch, known: int, starts: Floats, n
 
 
 @part
-def _begin(futures: Futures, scratch: Scratch, future: int) -> int:
+def _begin(futures: Futures, scratch: _Scratch, future: int) -> int:
     """Let everything be as it is at the moment; returns how many of the wanted can start ever."""
-    jobs, counters, widths = futures.widths.shape[1], scratch.counters, futures.widths[future]
+    counters, widths = scratch.counters, futures.needs[_CPUS, future]
+    jobs = widths.size
     scratch.ends[:jobs] = math.inf
     scratch.promised[:] = ANYWHERE
     scratch.by_partition[_STARTED] = 0.0
-    for home in range(futures.cpus.shape[0]):
-        scratch.by_partition[_FREE, home] = futures.cpus[home]
-        scratch.by_partition[_HELD_FIRST, home] = 0.0
-        for other in range(futures.room.shape[0]):
-            scratch.unused[other, home] = futures.room[other, home]
+    scratch.by_partition[_HELD_FIRST] = 0.0
+    for home in range(futures.room.shape[1]):
+        for resource in range(futures.room.shape[0]):
+            scratch.unused[resource, home] = futures.room[resource, home]
     counters[:] = 0
-    for each in range(futures.running_widths.shape[0]):
+    for each in range(futures.running_home.size):
         job, home = jobs + each, futures.running_home[each]
         scratch.ends[job] = max(futures.running_ends[future, each], futures.now)
-        scratch.by_partition[_FREE, home] -= futures.running_widths[each]
-        _hold(futures, future, job, home, scratch.unused, 1.0)
         plan = max(futures.running_planned[each], futures.now)
         scratch.goes_first[job] = futures.running_first[each]
         _run(futures, scratch, future, job, home, plan, scratch.ends[job])
@@ -484,10 +418,10 @@ def _begin(futures: Futures, scratch: Scratch, future: int) -> int:
 
 @part
 def _pass_over_all(
-    futures: Futures, scratch: Scratch, future: int, now: float, starts: Floats
+    futures: Futures, scratch: _Scratch, future: int, now: float, starts: Floats
 ) -> None:
     """Make passes over the partitions until none is to be made again."""
-    partitions = futures.cpus.shape[0]
+    partitions = futures.room.shape[1]
     scratch.by_partition[_IS_STALE] = 1.0
     home = 0
     while home >= 0:
@@ -501,7 +435,7 @@ def _pass_over_all(
 
 
 @unlocked_kernel
-def fill_starts(futures: Futures, first: int, last: int, scratch: Scratch, starts: Floats) -> None:
+def fill_starts(futures: Futures, first: int, last: int, scratch: _Scratch, starts: Floats) -> None:
     """Find when jobs start in the futures from ``first`` to before ``last``.
 
     ``scratch`` is worked on; ``starts`` are given (seconds, infinite for never), shape (futures,

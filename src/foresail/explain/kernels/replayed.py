@@ -76,31 +76,23 @@ def _copy(source: Numbers, target: Numbers) -> None:
 @part
 def _copy_rows(source: Numbers, target: Numbers) -> None:
     for row in range(source.shape[0]):
-        for column in range(source.shape[1]):
-            target[row, column] = source[row, column]
-
-
-@part
-def _copy_columns(source: Floats, target: Floats) -> None:
-    for column in range(source.shape[1]):
-        for row in range(source.shape[0]):
-            target[row, column] = source[row, column]
+        _copy(source[row], target[row])
 
 
 @part
 def _renew(source: replay_loop.Replay, target: replay_loop.Replay) -> None:
     """Let all be in one as it is in the other."""
     _copy(source.machine, target.machine)
-    _copy_columns(source.queue.jobs, target.queue.jobs)
-    _copy_columns(source.queue.order, target.queue.order)
-    _copy_columns(source.queue.dues, target.queue.dues)
+    _copy_rows(source.queue.jobs.T, target.queue.jobs.T)
+    _copy_rows(source.queue.order.T, target.queue.order.T)
+    _copy_rows(source.queue.dues.T, target.queue.dues.T)
     _copy_rows(source.queue.release, target.queue.release)
     _copy_rows(source.queue.kinds, target.queue.kinds)
     _copy(source.queue.counters, target.queue.counters)
     _copy(source.queue.numbers, target.queue.numbers)
     _copy_rows(source.reference.jobs, target.reference.jobs)
     _copy_rows(source.reference.passages, target.reference.passages)
-    _copy_columns(source.reference.queue, target.reference.queue)
+    _copy_rows(source.reference.queue.T, target.reference.queue.T)
     _copy_rows(source.reference.releases, target.reference.releases)
     _copy(source.reference.ends, target.reference.ends)
     _copy(source.reference.found, target.reference.found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -17,7 +18,7 @@ from foresail.explain.chances import (
     still_running,
 )
 from foresail.explain.reason_words import in_words
-from foresail.explain.run_snapshot import PastAttempt, RunSnapshot, WaitingJob
+from foresail.explain.run_snapshot import RunSnapshot, WaitingJob
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
 from foresail.model.distribution import Floats, Integers
@@ -245,20 +246,21 @@ def _laid_out(
     moment: RunSnapshot, begin: float, lanes: Lanes
 ) -> tuple[tuple[Bar, ...], tuple[Bar, ...]]:
     """Bars of the attempts that have ended since some time, and of those that run."""
-    ended = [each for each in moment.past if each.end_seconds > begin]
-    attempts: list[PastAttempt | RunningJob] = [*ended, *moment.running]
+    ended = [(each.outcome, each.running) for each in moment.past]
+    attempts = [
+        (o.start_seconds, each, o.end_seconds) for o, each in ended if o.end_seconds > begin
+    ]
+    attempts += [(each.start_seconds, each, math.inf) for each in moment.running]
     past: list[Bar] = []
     running: dict[Unit, Bar] = {}
-    for each in sorted(attempts, key=lambda attempt: attempt.start_seconds):
-        if isinstance(each, PastAttempt):
-            end = each.end_seconds
-            runs = lanes.take(each.job, each.placement, each.start_seconds, end)
-            past.append(Bar(each.job, each.start_seconds, end, end, end, runs, None))
+    for start, each, end in sorted(attempts, key=itemgetter(0)):
+        runs = lanes.take(each.held, each.placement, start, end)
+        if end < math.inf:
+            past.append(Bar(each.held, start, end, end, end, runs, None))
             continue
-        runs = lanes.take(each.held, each.placement, each.start_seconds, math.inf)
         low, likely, high = _ends(each, moment.now)
         chance = chance_of_running(each, moment.now)
-        bar = Bar(each.held, each.start_seconds, low, likely, high, runs, chance)
+        bar = Bar(each.held, start, low, likely, high, runs, chance)
         running[each.unit] = bar
     return tuple(past), tuple(running[each.unit] for each in moment.running)
 
