@@ -182,6 +182,14 @@ class StudyParameters:
                 raise InputError("there is no such file", source=path, field=name)
 
 
+def require_log(log: str) -> None:
+    """Raise ``InputError`` unless a study that needs a real log was given one that exists."""
+    if not log:
+        raise InputError("the study needs a real log", field="log", expected="--log PATH")
+    if not Path(log).exists():
+        raise InputError("there is no such log", field="log", source=log)
+
+
 def sizes_of(entry: Entry) -> type[StudyParameters]:
     """The parameters record of a registered study, which says how long it takes.
 

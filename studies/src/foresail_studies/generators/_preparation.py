@@ -166,7 +166,7 @@ WIDEST: Final = 150
 _COMPRESSION: Final = 441.0 / 150.0
 _THIN: Final = 0.1884
 _THIN_SMALL: Final = 4.55 / 18.84
-_WIDE_SMALL: Final = 28.73 / 81.16
+WIDE_SMALL: Final = 28.73 / 81.16
 _THIN_WORK: Final = 0.0542
 _WIDE_SMALL_WORK: Final = 0.06 / 94.58
 _ONE_TASK: Final = 0.6
@@ -253,7 +253,7 @@ def _centres(
 ) -> Floats:
     """Centre of each name's logarithm of the size: one mode for small jobs, one for large ones."""
     centres = np.empty(members.size)
-    for part, small in ((thin, _THIN_SMALL), (~thin, _WIDE_SMALL)):
+    for part, small in ((thin, _THIN_SMALL), (~thin, WIDE_SMALL)):
         if part.any():
             normal = _stratified(members[part], random)
             large = normal > NormalDist().inv_cdf(small)
@@ -321,10 +321,10 @@ def _means(width: Integers, thin: Booleans, centre: Floats, relative: Floats) ->
     if wide.any():
 
         def small_work(spread_of_names: float) -> float:
-            drawn = sizes(wide, _WIDE_SMALL, spread_of_names)
+            drawn = sizes(wide, WIDE_SMALL, spread_of_names)
             return float(drawn[drawn < SMALL_SECONDS].sum() / drawn.sum())
 
-        size[wide] = sizes(wide, _WIDE_SMALL, _falling(small_work, _WIDE_SMALL_WORK))
+        size[wide] = sizes(wide, WIDE_SMALL, _falling(small_work, _WIDE_SMALL_WORK))
     if thin.any():
         total = float(size[wide].sum()) * _THIN_WORK / (1.0 - _THIN_WORK)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ import polars as pl
 from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import InputError, require_at_least, require_choice, require_positive
 from foresail.model.registry import register
+from foresail.traces.folder import load_workload
 from foresail.traces.generating import gangs, generator
 from foresail.traces.workload import Workload, WorkloadMeta
 from foresail_studies.generators import _preparation as preparation
@@ -55,6 +57,18 @@ def slearn(parameters: SLearnTracesParameters, random: np.random.Generator) -> W
     jobs = replace(jobs, submit_seconds=submit)
     header = preparation.figures(submit, jobs.size, jobs.width, parameters.slots)
     return workload_of(jobs, parameters.slots, header, letter)
+
+
+def scaled_threshold(log: Path) -> float:
+    """Seconds below which as many wide jobs of a log's earlier half are as below 1000 s published.
+
+    It scales SLearn's queues to a log whose jobs are shorter or longer than 2Sigma's (table 9);
+    jobs that the generator drops do not count. Raises as ``load_workload`` does.
+    """
+    jobs = preparation.jobs_with_tasks(load_workload(log))
+    earlier = jobs.taken(np.arange(jobs.width.size // 2))
+    wide = (earlier.width >= preparation.THIN_BELOW) & (earlier.width <= preparation.WIDEST)
+    return float(np.quantile(earlier.size[wide], preparation.WIDE_SMALL))
 
 
 _DAG_POPULATION: Final = 12

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import ClassVar, Final
 
 import numpy as np
@@ -19,6 +21,7 @@ from foresail.simulator.task_replay import TasksReplayed
 from foresail_studies.analyses.misordering import MISORDERED_BY_HISTORY, misordered_by_sampling
 from foresail_studies.analyses.task_variability import TaskVariabilityParameters, task_variability
 from foresail_studies.declaring import Rows, declared
+from foresail_studies.generators.slearn import scaled_threshold
 from foresail_studies.slearn._shared import (
     FIFO,
     JOINT,
@@ -52,6 +55,7 @@ from foresail_studies.study import (
     Task,
     generated,
     points_at,
+    require_log,
 )
 
 
@@ -531,3 +535,59 @@ def _maps(
             title = f"Least {study.measure(name).label}, {width} tasks a job"
             rows = {group: f"{space:g}" for (each, space), group in groups.items() if each == width}
             yield BestMap(title, name, "task-wise variation", rows)
+
+
+@dataclass(frozen=True, slots=True)
+class RealTasksParameters(StudyParameters, quick="seeds=6", minutes=(1, 3)):
+    """Parameters of ``slearn-real-tasks``."""
+
+    POSITIVE: ClassVar[tuple[str, ...]] = ("jobs", "load")
+
+    seeds: int = 20
+
+    jobs: int = 1250
+    """Of a run."""
+    load: float = 1.05
+    """Mean load of the run; by default that of 2STrace."""
+    log: str = ""
+    """The log, whose jobs have tasks: each seed draws jobs of its later half, and learns from the
+    earlier. ``--log PATH`` gives it."""
+
+    def __post_init__(self) -> None:
+        StudyParameters.__post_init__(self)
+        require_log(self.log)
+
+
+@register("study", "slearn-real-tasks", parameters=RealTasksParameters)
+def real_tasks(parameters: RealTasksParameters) -> Study:
+    """SLearn against history on the tasks of a real log, by where the first threshold is."""
+    scaled = scaled_threshold(Path(parameters.log))
+    settings = f'source="{parameters.log}",load={parameters.load:g},jobs={parameters.jobs}'
+    cases: list[GridPoint] = []
+    for name, seconds in (("published", SMALL_SECONDS), ("scaled", scaled)):
+        policies = _with_threshold(seconds)
+        trial = partial(_policy_trial, policies)
+        cases += _cases([made_by("slearn", name, settings)], parameters.seeds, policies, trial)
+    return declared("slearn-real-tasks", MEASURES, cases, threshold_seconds=scaled)
+
+
+def _with_threshold(seconds: float) -> Mapping[str, str]:
+    """Policies by the name of the system, all with the same first threshold."""
+    first = f"first_threshold_seconds={seconds:g}"
+    return {
+        SLEARN: f"slearn({first})",
+        SIGMA: f"predicted_queues({first}),history_point",
+        POINT: f"predicted_queues({first}),history_point(utility=median)",
+        LAS: f"las({first})",
+        FIFO: FIFO,
+        ORACLE: f"predicted_queues({first}),clairvoyant",
+        JOINT: f"slearn({first},source=proved,statistic=log_posterior),history",
+    }
+
+
+def _policy_trial(
+    policies: Mapping[str, str], run: str, history: str, seed: int, system: str
+) -> TaskTrial:
+    """Trial of a system's policy, with SLearn's speed-up over it."""
+    policy = policies[system]
+    return TaskTrial(run, history, seed, policy, policies[SLEARN], policy)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import ClassVar, Final
 
-from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail_studies import trial as grid
 from foresail_studies.declaring import Rows, declared
 from foresail_studies.policies import dropping
-from foresail_studies.study import GridPoint, Measure, Study
+from foresail_studies.study import GridPoint, Measure, Study, require_log
 from foresail_studies.trial import TrialParameters, TrialSetting, beginning_of, cases_of, named
 
 _MEASURES: Final = (
@@ -201,10 +199,7 @@ class SegmentsParameters(
 
     def __post_init__(self) -> None:
         ThreeSigmaParameters.__post_init__(self)
-        if not self.log:
-            raise InputError("the study needs a real log", field="log", expected="--log PATH")
-        if not Path(self.log).exists():
-            raise InputError("there is no such log", field="log", source=self.log)
+        require_log(self.log)
 
 
 @register("study", "3sigma-segments", parameters=SegmentsParameters)
