@@ -20,7 +20,9 @@ from foresail_studies.slearn.studies import (
 )
 from foresail_studies.study import study_part
 
-NAMES = sorted(entry.name for entry in entries("study") if entry.name.startswith("slearn"))
+ALL = [entry.name for entry in entries("study") if entry.name.startswith("slearn")]
+NAMES = sorted(name for name in ALL if name != "slearn-real-tasks")
+"""Those that need no log."""
 REPLAYED = [
     "slearn-dags",
     "slearn-estimates",
