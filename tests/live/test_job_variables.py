@@ -17,6 +17,13 @@ from local_runs import LocalRun
 
 HOST = socket.gethostname().partition(".")[0]
 PLAIN = {
+    "FORESAIL_ATTEMPT": "1",
+    "FORESAIL_CPUS": "1",
+    "FORESAIL_JOB_ID": "1",
+    "FORESAIL_JOB_NAME": "fit",
+    "FORESAIL_MEMORY_BYTES": None,
+    "FORESAIL_TASKS": "1",
+    "FORESAIL_TOKEN": None,
     "SLURM_JOB_ID": "1",
     "SLURM_JOBID": "1",
     "SLURM_JOB_NAME": "fit",
@@ -62,6 +69,10 @@ def ran(tmp_path):
             {"cpus": 4, "tasks": 2, "cpus_per_task": 2, "memory_bytes": 3.0 * 2**29, "gpus": 2},
             3,
             {
+                "FORESAIL_ATTEMPT": "3",
+                "FORESAIL_CPUS": "4",
+                "FORESAIL_TASKS": "2",
+                "FORESAIL_MEMORY_BYTES": "1610612736",
                 "SLURM_CPUS_ON_NODE": "4",
                 "SLURM_JOB_CPUS_PER_NODE": "4",
                 "SLURM_NTASKS": "2",
@@ -78,6 +89,8 @@ def ran(tmp_path):
             {"job_id": "7_3", "environment": {"SLURM_ARRAY_TASK_ID": "3", "SLURM_NTASKS": "99"}},
             1,
             {
+                "FORESAIL_JOB_ID": "7_3",
+                "FORESAIL_ARRAY_INDEX": "3",
                 "SLURM_JOB_ID": "7_3",
                 "SLURM_JOBID": "7_3",
                 "SLURM_ARRAY_JOB_ID": "7",
@@ -103,14 +116,17 @@ def ran(tmp_path):
     ],
     ids=["plain", "tasks", "array of a former version", "array", "given"],
 )
-def test_what_a_job_is_told_is_so(ran, tmp_path, fields, attempt, expected):
-    """What whoever submits has set wins where that is her business, and nowhere else."""
+def test_what_a_job_is_told_is_so(ran, tmp_path, monkeypatch, fields, attempt, expected):
+    """What whoever submits has set wins where that is her business; no secret is told."""
+    monkeypatch.setenv("FORESAIL_TOKEN", "foresail_secret")
     text = f"#!{sys.executable}\nimport json, os\nprint(json.dumps(dict(os.environ)))\n"
     job = CommandJob("1", "fit", "", "/", script=text, user="ann", output="told.json")
     assert ran(replace(job, **fields), attempt) == 0
     told = json.loads((tmp_path / "work" / "told.json").read_text())
     wanted = {**PLAIN, "SLURM_SUBMIT_DIR": str(tmp_path / "work"), **expected}
     assert {name: told.get(name) for name in wanted} == wanted
+    ours = {name for name in told if name.startswith("FORESAIL_")}
+    assert ours <= {*wanted, "FORESAIL_MARK"}
 
 
 def test_output_goes_where_it_is_said(ran, tmp_path):

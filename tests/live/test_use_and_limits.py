@@ -71,22 +71,6 @@ def test_what_is_measured_is_told_per_task():
     assert measured([], 2) == {}
 
 
-def test_a_job_knows_who_it_is_and_no_secret_of_the_service(run, monkeypatch):
-    monkeypatch.setenv("FORESAIL_TOKEN", "foresail_secret")
-    command = "env | grep ^FORESAIL_ | sort"
-    run.ran(CommandJob("7_3", "name", command, "/", cpus=2, tasks=2, memory_bytes=2.0**30))
-    told = run.log("7_3").splitlines()
-    assert told.pop(4).startswith("FORESAIL_MARK=")
-    assert told == [
-        "FORESAIL_ATTEMPT=1",
-        "FORESAIL_CPUS=2",
-        "FORESAIL_JOB_ID=7_3",
-        "FORESAIL_JOB_NAME=name",
-        "FORESAIL_MEMORY_BYTES=1073741824",
-        "FORESAIL_TASKS=2",
-    ]
-
-
 def test_the_machine_is_divided_into_nodes(tmp_path):
     run = LocalRun(tmp_path, cpus=5, nodes=2)
     nodes = run.adapter.cluster.partitions[0].nodes

@@ -138,6 +138,10 @@ def test_the_plan_and_the_use_are_told_without_others_names(service, queue):
     use = client.get("/v1/usage", params={"hours": 1, "bins": 10}).json()
     assert use["used_cpus"][-1] > 0
     assert sum(use["started"]) >= 1
+    soon = client.get("/v1/usage", params={"hours": 0.001, "bins": 500}).json()
+    assert None not in soon["used_cpus"]
+    refused = client.get("/v1/usage", params={"hours": 5e-324, "bins": 10})  # bins of no length
+    assert (refused.status_code, refused.json()["field"]) == (422, "hours")
     nodes = client.get("/v1/nodes").json()["nodes"]
     assert [each["free_cpus"] for each in nodes] == [0.0]
 

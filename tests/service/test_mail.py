@@ -91,7 +91,8 @@ def test_a_program_that_hangs_fails_or_is_gone_holds_up_nobody(tmp_path, caplog)
     for _ in range(1_005):
         hook.started("1", 1)
     assert time.monotonic() - began < 1.0
-    assert len([each for each in caplog.messages if "mail is dropped" in each]) == 1
+    dropped = [each for each in caplog.messages if "mail is dropped" in each]
+    assert 1 <= len(dropped) <= 2  # the first call may leave the queue in between
     until(lambda: [each for each in caplog.messages if "has not ended in 1.5 s" in each])
     (tmp_path / "send").unlink()
     hook._calls.join()

@@ -40,6 +40,7 @@ from foresail.service.queue_forecasts import (
 from foresail.service.slow_answers import QueueForecaster, slowly
 from foresail.service.snapshots import DaemonBusy
 from foresail.service.store.protocol import ForecastKind, ForecastOutcome, ForecastRow
+from in_loop import in_loop
 
 SOON = Range(1.0, 2.0, 3.0)
 
@@ -103,106 +104,92 @@ def test_a_service_that_ends_draws_none(monkeypatch):
         asyncio.run(made.ahead())
 
 
-def test_a_job_of_a_long_queue_is_told_by_the_forecasts_drawn_last(monkeypatch):
+@in_loop
+async def test_a_job_of_a_long_queue_is_told_by_the_forecasts_drawn_last(monkeypatch):
     monkeypatch.setattr(module, "_QUICK_SECONDS", 0.05)
     monkeypatch.setattr(module, "_MANY", 1)
 
-    async def ask():
-        made, snapshots = forecaster(monkeypatch, 0.2, ("1", "2"))
-        first = await made.of_job("1")
-        begin = time.monotonic()
-        again = [await made.of_job("2") for _ in range(50)]
-        return first, again, time.monotonic() - begin, snapshots.asked
-
-    first, again, seconds, asked = asyncio.run(ask())
+    made, snapshots = forecaster(monkeypatch, 0.2, ("1", "2"))
+    first = await made.of_job("1")
+    begin = time.monotonic()
+    again = [await made.of_job("2") for _ in range(50)]
+    seconds, asked = time.monotonic() - begin, snapshots.asked
     assert first.outlook.now == 1.0
     assert {id(each) for each in again} == {id(first)}
     assert seconds < 0.15
     assert asked == 1
 
 
-def test_of_a_short_queue_each_is_made_as_things_stand(monkeypatch):
-    async def ask():
-        made, _ = forecaster(monkeypatch, 0.0, ("1",))
-        return [(await made.of_job("1")).outlook.now for _ in range(4)]
-
-    assert asyncio.run(ask()) == [1.0, 2.0, 3.0, 4.0]
+@in_loop
+async def test_of_a_short_queue_each_is_made_as_things_stand(monkeypatch):
+    made, _ = forecaster(monkeypatch, 0.0, ("1",))
+    assert [(await made.of_job("1")).outlook.now for _ in range(4)] == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_forecasts_that_are_being_made_are_not_taken_for_those_of_now(monkeypatch):
+@in_loop
+async def test_forecasts_that_are_being_made_are_not_taken_for_those_of_now(monkeypatch):
     """What was noted before the question says nothing of what has ended since."""
     monkeypatch.setattr(module, "_FORECAST_SECONDS", 0.0)
     monkeypatch.setattr(module, "_REST_ASKED", 0.0)
 
-    async def ask():
-        made, snapshots = forecaster(monkeypatch, 0.1, ("1",))
-        await made.of_job("1")
-        others = asyncio.create_task(made.latest(()))
-        await asyncio.sleep(0.02)
-        asked, found = snapshots.asked, await made.of_job("1")
-        await others
-        return asked, found.outlook.now
-
-    assert asyncio.run(ask()) == (2, 3.0)
+    made, snapshots = forecaster(monkeypatch, 0.1, ("1",))
+    await made.of_job("1")
+    others = asyncio.create_task(made.latest(()))
+    await asyncio.sleep(0.02)
+    asked, found = snapshots.asked, await made.of_job("1")
+    await others
+    assert (asked, found.outlook.now) == (2, 3.0)
 
 
-def test_forecasts_of_a_stream_of_new_jobs_leave_time_to_others(monkeypatch):
+@in_loop
+async def test_forecasts_of_a_stream_of_new_jobs_leave_time_to_others(monkeypatch):
     """Who asks soon after is told those of before, or waits until the next may be drawn."""
-
-    async def ask():
-        made, snapshots = forecaster(monkeypatch, 0.05, ("1",))
-        await made.of_job("1")
-        await made.latest(["1"], 1.0)
-        asked = snapshots.asked
-        await made.latest(["new"], 0.02)
-        soon = snapshots.asked - asked
-        await made.latest(["new"], 1.0)
-        return soon, snapshots.asked - asked
-
-    assert asyncio.run(ask()) == (0, 1)
+    made, snapshots = forecaster(monkeypatch, 0.05, ("1",))
+    await made.of_job("1")
+    await made.latest(["1"], 1.0)
+    asked = snapshots.asked
+    await made.latest(["new"], 0.02)
+    soon = snapshots.asked - asked
+    await made.latest(["new"], 1.0)
+    assert (soon, snapshots.asked - asked) == (0, 1)
 
 
-def test_what_compiles_under_a_short_queue_keeps_nobody_from_later_forecasts(monkeypatch):
+@in_loop
+async def test_what_compiles_under_a_short_queue_keeps_nobody_from_later_forecasts(monkeypatch):
     """Nor does anything else wait behind it."""
-
-    async def ask():
-        made, _ = forecaster(monkeypatch, 0.2, ("1",))
-        await made.of_job("1")
-        others = [asyncio.create_task(made.ahead()) for _ in range(4)]
-        await asyncio.sleep(0.01)
-        begin = time.monotonic()
-        await slowly(int)
-        waited = time.monotonic() - begin
-        await asyncio.gather(*others)
-        monkeypatch.setattr(module, "_FORECAST_SECONDS", 0.0)
-        before = (await made.latest(("1",))).outlook.now
-        await asyncio.sleep(0.4)
-        await made.latest(("1",))
-        await asyncio.sleep(0.4)
-        return waited, before, (await made.latest(("1",))).outlook.now
-
-    waited, before, after = asyncio.run(ask())
+    made, _ = forecaster(monkeypatch, 0.2, ("1",))
+    await made.of_job("1")
+    others = [asyncio.create_task(made.ahead()) for _ in range(4)]
+    await asyncio.sleep(0.01)
+    begin = time.monotonic()
+    await slowly(int)
+    waited = time.monotonic() - begin
+    await asyncio.gather(*others)
+    monkeypatch.setattr(module, "_FORECAST_SECONDS", 0.0)
+    before = (await made.latest(("1",))).outlook.now
+    await asyncio.sleep(0.4)
+    await made.latest(("1",))
+    await asyncio.sleep(0.4)
+    after = (await made.latest(("1",))).outlook.now
     assert waited < 0.1
     assert after > before
 
 
-def test_nobody_waits_longer_than_for_a_while(monkeypatch):
+@in_loop
+async def test_nobody_waits_longer_than_for_a_while(monkeypatch):
     """Neither for the first ones, nor for ones with a job that the last ones do not know."""
     monkeypatch.setattr(module, "_PATIENCE_SECONDS", 0.05)
     monkeypatch.setattr(module, "_QUICK_SECONDS", 0.05)
     monkeypatch.setattr(module, "_MANY", 0)
 
-    async def ask():
-        made, _ = forecaster(monkeypatch, 0.3, ("1",))
-        begin = time.monotonic()
-        nothing = [await made.of_job("1") for _ in range(3)]
-        waited = time.monotonic() - begin
-        await asyncio.sleep(0.4)
-        begin = time.monotonic()
-        unknown = await made.of_job("new")
-        return nothing, waited, unknown, time.monotonic() - begin
-
-    nothing, waited, unknown, then = asyncio.run(ask())
+    made, _ = forecaster(monkeypatch, 0.3, ("1",))
+    begin = time.monotonic()
+    nothing = [await made.of_job("1") for _ in range(3)]
+    waited = time.monotonic() - begin
+    await asyncio.sleep(0.4)
+    begin = time.monotonic()
+    unknown = await made.of_job("new")
+    then = time.monotonic() - begin
     assert nothing == [None] * 3
     assert unknown is None
     assert waited < 0.2
@@ -213,7 +200,8 @@ def running(*job_ids):
     return tuple(SimpleNamespace(job=SimpleNamespace(job_id=each)) for each in job_ids)
 
 
-def test_ends_of_all_that_runs_are_drawn_once(monkeypatch):
+@in_loop
+async def test_ends_of_all_that_runs_are_drawn_once(monkeypatch):
     """By what has been learned, not by what the policy believes; anew for another snapshot."""
     drawn, runs, fewer = [], running("a", "b"), running("b")
 
@@ -221,19 +209,17 @@ def test_ends_of_all_that_runs_are_drawn_once(monkeypatch):
         drawn.append((running, learned.__name__))
         return {each.job.job_id: SOON for each in running}
 
-    async def ask():
-        made, _ = forecaster(monkeypatch, 0.0, ())
-        monkeypatch.setattr(module, "forecast_running", draw)
-        first = [await made.ends(runs, now) for now in (10.0, 10.5)]
-        await made.ends(runs, 20.0)
-        await made.ends(fewer, 20.0)
-        return first
-
-    assert asyncio.run(ask()) == [{"a": SOON, "b": SOON}] * 2
+    made, _ = forecaster(monkeypatch, 0.0, ())
+    monkeypatch.setattr(module, "forecast_running", draw)
+    first = [await made.ends(runs, now) for now in (10.0, 10.5)]
+    await made.ends(runs, 20.0)
+    await made.ends(fewer, 20.0)
+    assert first == [{"a": SOON, "b": SOON}] * 2
     assert drawn == [(runs, "draw"), (runs, "draw"), (fewer, "draw")]
 
 
-def test_ends_that_take_long_to_draw_are_those_of_before(monkeypatch):
+@in_loop
+async def test_ends_that_take_long_to_draw_are_those_of_before(monkeypatch):
     """And a new job's the one that the policy believes in; one drawing goes on, and is taken."""
     monkeypatch.setattr(module, "_READER_SECONDS", 0.05)
     may_draw, drawn = Event(), []
@@ -243,22 +229,19 @@ def test_ends_that_take_long_to_draw_are_those_of_before(monkeypatch):
         assert may_draw.wait(10.0)
         return {each.job.job_id: SOON for each in running}
 
-    async def ask():
-        made, _ = forecaster(monkeypatch, 0.0, ())
-        monkeypatch.setattr(module, "forecast_running", draw)
-        may_draw.set()
-        await made.ends(running("a"), 10.0)
-        may_draw.clear()
-        place = Placement.whole("all", 1)
-        limited = RunningJob(Job.gang("b", 0.0, 1, 26.0), 10.0, 1, place, Uniform(20.0, 40.0), 36.0)
-        outlived = RunningJob(Job.gang("c", 0.0, 1), 10.0, 2, place, Point(1.0), 11.0)
-        now = (*running("a"), limited, outlived)
-        waiting = [await made.ends(now, 20.0 + at) for at in range(3)]
-        may_draw.set()
-        await made.ends(now, 20.0)
-        return waiting, await made.ends(now, 20.0)
-
-    before, after = asyncio.run(ask())
+    made, _ = forecaster(monkeypatch, 0.0, ())
+    monkeypatch.setattr(module, "forecast_running", draw)
+    may_draw.set()
+    await made.ends(running("a"), 10.0)
+    may_draw.clear()
+    place = Placement.whole("all", 1)
+    limited = RunningJob(Job.gang("b", 0.0, 1, 26.0), 10.0, 1, place, Uniform(20.0, 40.0), 36.0)
+    outlived = RunningJob(Job.gang("c", 0.0, 1), 10.0, 2, place, Point(1.0), 11.0)
+    now = (*running("a"), limited, outlived)
+    waiting = [await made.ends(now, 20.0 + at) for at in range(3)]
+    may_draw.set()
+    await made.ends(now, 20.0)
+    before, after = waiting, await made.ends(now, 20.0)
     ends = [
         {job_id: each.end for job_id, each in found.items() if job_id != "a"} for found in before
     ]
@@ -360,28 +343,26 @@ def test_forecasts_are_kept_at_submission_and_when_the_wait_has_doubled(monkeypa
     }
 
 
-def test_nothing_is_drawn_while_nothing_is_to_be_kept(monkeypatch):
+@in_loop
+async def test_nothing_is_drawn_while_nothing_is_to_be_kept(monkeypatch):
     monkeypatch.setattr(module, "_FORECAST_SECONDS", 0.0)
     monkeypatch.setattr(module, "_REST", 0.0)
     monkeypatch.setattr(QueueForecaster, "_standing", None)
 
-    async def ask():
-        made, snapshots = forecaster(monkeypatch, 0.0, ("1",))
-        drawn = []
+    made, snapshots = forecaster(monkeypatch, 0.0, ("1",))
+    drawn = []
 
-        async def asked(question):
-            if question is None:
-                return 10.0, 1, 1
-            drawn.append(question)
-            return 10.0, lambda: SimpleNamespace(now=10.0, waiting=snapshots.waiting)
+    async def asked(question):
+        if question is None:
+            return 10.0, 1, 1
+        drawn.append(question)
+        return 10.0, lambda: SimpleNamespace(now=10.0, waiting=snapshots.waiting)
 
-        snapshots.ask = asked
-        keeping = asyncio.create_task(made.keep_all())
-        await asyncio.sleep(0.1)
-        keeping.cancel()
-        return len(drawn)
-
-    assert asyncio.run(ask()) == 1
+    snapshots.ask = asked
+    keeping = asyncio.create_task(made.keep_all())
+    await asyncio.sleep(0.1)
+    keeping.cancel()
+    assert len(drawn) == 1
 
 
 @pytest.fixture

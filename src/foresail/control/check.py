@@ -127,8 +127,7 @@ def _problem_of_start(
         problem = _problem_of_part(start, pending, parts_left)
         if problem is not None:
             return problem
-    misplaced = left.misplacement(pending.job.held(start.stage, start.tasks), start.placement)
-    return None if misplaced is None else (RefusalCode(misplaced[0].value), misplaced[1])
+    return left.misplacement(pending.job.held(start.stage, start.tasks), start.placement)
 
 
 def _problem_of_part(start: Start, pending: PendingJob, parts_left: _PartsLeft) -> _Problem | None:

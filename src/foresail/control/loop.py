@@ -21,7 +21,8 @@ from foresail.model.protocols import Correction, Predictor, ReferenceSchedule, S
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation, RunningJob
 from foresail.record.job_life import JobHistory, JobState, PartsOfJob, Withdrawn
 from foresail.record.log_text import EventLog, NullLog
-from foresail.record.run_fold import Counters, RunFold
+from foresail.record.records import Counters
+from foresail.record.run_fold import RunFold
 from foresail.record.state import State, Visible
 
 

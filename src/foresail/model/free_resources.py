@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from foresail.model.cluster import Cluster, NamedPartitions, Resources, belongs
-from foresail.model.decision import Placement
+from foresail.model.decision import Placement, RefusalCode
 from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.preference import PreferenceKind, option_of
@@ -23,14 +22,6 @@ _NODE: Final = "node"
 
 Claim: TypeAlias = tuple[dict[str, Resources], str, Resources]
 """The account of partitions or of nodes, a name in it, and an amount."""
-
-
-class Misplacement(StrEnum):
-    """The kinds of placement that cannot be."""
-
-    NO_SUCH_PLACE = "no_such_place"
-    NOT_WHOLE = "not_whole"
-    NO_ROOM = "no_room"
 
 
 def _node_twice(cluster: Cluster) -> InputError:
@@ -259,7 +250,7 @@ class FreeResources:
         for account, name, amount in self._claims(job, placement):
             account[name] += amount * sign
 
-    def misplacement(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
+    def misplacement(self, job: Job, placement: Placement) -> tuple[RefusalCode, str] | None:
         """Return why the job cannot be placed like this now, kind and sentence; None if it can."""
         places = placement.tasks_by_partition
         if len(places) == len(job.stages) == 1 and not placement.tasks_by_node:
@@ -307,52 +298,52 @@ class FreeResources:
             self._most_tasks[key] = most
         return most >= job.tasks
 
-    def _unknown_place(self, placement: Placement) -> tuple[Misplacement, str] | None:
+    def _unknown_place(self, placement: Placement) -> tuple[RefusalCode, str] | None:
         for name, _ in placement.tasks_by_partition:
             if name not in self._partitions:
-                return Misplacement.NO_SUCH_PLACE, f"the cluster has no {_PARTITION} {name!r}"
+                return RefusalCode.NO_SUCH_PLACE, f"the cluster has no {_PARTITION} {name!r}"
         for name, _ in placement.tasks_by_node:
             if name not in self._home:
-                return Misplacement.NO_SUCH_PLACE, f"the cluster has no {_NODE} {name!r}"
+                return RefusalCode.NO_SUCH_PLACE, f"the cluster has no {_NODE} {name!r}"
         return None
 
-    def _other_partition(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
+    def _other_partition(self, job: Job, placement: Placement) -> tuple[RefusalCode, str] | None:
         records = [name for name, _ in placement.tasks_by_partition]
         if self._named.allows(job.partition, *records):
             return None
-        return Misplacement.NO_SUCH_PLACE, f"the job is for {_PARTITION} {job.partition}"
+        return RefusalCode.NO_SUCH_PLACE, f"the job is for {_PARTITION} {job.partition}"
 
-    def _broken_gang(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
+    def _broken_gang(self, job: Job, placement: Placement) -> tuple[RefusalCode, str] | None:
         tasks = job.tasks
         partitions = dict(placement.tasks_by_partition)
         nodes = dict(placement.tasks_by_node)
         counts = [*placement.tasks_by_partition, *placement.tasks_by_node]
         if any(count <= 0 for _, count in counts):
-            return Misplacement.NOT_WHOLE, "a place is given no tasks"
+            return RefusalCode.NOT_WHOLE, "a place is given no tasks"
         if len(partitions) + len(nodes) < len(counts):
-            return Misplacement.NOT_WHOLE, "a place is named twice"
+            return RefusalCode.NOT_WHOLE, "a place is named twice"
         placed = sum(partitions.values())
         if placed != tasks:
-            return Misplacement.NOT_WHOLE, f"{placed} of its {tasks} tasks are placed"
+            return RefusalCode.NOT_WHOLE, f"{placed} of its {tasks} tasks are placed"
         if len(job.stages) > 1 and len(counts) > 1:
-            return Misplacement.NOT_WHOLE, "a job of several stages stays in one partition"
+            return RefusalCode.NOT_WHOLE, "a job of several stages stays in one partition"
         if nodes:
             by_partition = dict.fromkeys(partitions, 0)
             for node, count in nodes.items():
                 partition = self._home[node][0]
                 by_partition[partition] = by_partition.get(partition, 0) + count
             if by_partition != partitions:
-                return Misplacement.NOT_WHOLE, "its nodes and its partitions disagree"
+                return RefusalCode.NOT_WHOLE, "its nodes and its partitions disagree"
         return None
 
-    def _lack_of_room(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
+    def _lack_of_room(self, job: Job, placement: Placement) -> tuple[RefusalCode, str] | None:
         for account, name, amount in self._claims(job, placement):
             free = account[name]
             if self._shared and account is not self._down and name not in self._closed:
                 continue
             if not (amount.fits_in(free) or _fits_but_for_rounding(amount, free)):
                 kind = _PARTITION if account is self._partitions else _NODE
-                return Misplacement.NO_ROOM, (
+                return RefusalCode.NO_ROOM, (
                     f"{kind} {name!r} has {_words(free)} free and the job needs "
                     f"{_words(amount)} there"
                 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Container, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
 from typing import Final, TypeAlias
@@ -21,7 +21,6 @@ from foresail.model.job import Job
 from foresail.record import records as logged
 from foresail.record.log_text import record_line
 from foresail.record.plans import PlanFold
-from foresail.record.run_fold import Counters
 
 _LAST_EVENT: Final = "event"
 _LAST_PASS: Final = "pass"
@@ -60,7 +59,7 @@ class Compaction:
         self._node_changes = 0
         self._plan = PlanFold()
         self._last_pass: logged.Decided | None = None
-        self._counted = Counters()
+        self._counted = logged.Counters()
         self._number: int | None = None
 
     def __len__(self) -> int:
@@ -77,7 +76,7 @@ class Compaction:
         by_place = itemgetter(0)
         texts = sorted(self._texts.values(), key=by_place)
         yield from map(itemgetter(1), heapq.merge(numbered, texts, key=by_place))
-        yield record_line(logged.Counted(**asdict(self._counted)))
+        yield record_line(self._counted)
 
     def take(self, record: logged.Record, line: str, number: int | None = None) -> None:
         """Take the next record; with its number, if that is where it can be read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from foresail.model.cluster import Cluster
@@ -229,14 +229,34 @@ class Committed:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """Counts (``foresail.record.counters``) so far where earlier records are left out."""
+@dataclass(slots=True)
+class Counters:
+    """Counters of a controller's decisions; in a log, those so far where records are left out.
 
-    passes: int
-    corrections: int
-    refusals: int
-    delayed_heads: int
+    ``passes`` in which a job could start (ticks without news pass by a scheduler that
+    ``ignores_time``); ``corrections``; ``refusals``: parts of decisions that
+    were let through to no job; ``delayed_heads``: passes after which the job planned first is the
+    same as before and its planned start is later.
+    """
+
+    passes: int = 0
+    corrections: int = 0
+    refusals: int = 0
+    delayed_heads: int = 0
+
+    def take(self, record: Record) -> None:
+        """Count the next record of a run."""
+        match record:
+            case Decided():
+                self.passes += 1
+                self.delayed_heads += record.head_delayed
+            case Corrected():
+                self.corrections += 1
+            case Refused():
+                self.refusals += 1
+            case Counters():
+                for name, count in asdict(record).items():
+                    setattr(self, name, count)
 
 
 Record = (
@@ -257,7 +277,7 @@ Record = (
     | PolicyChanged
     | Forgotten
     | Committed
-    | Counted
+    | Counters
 )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from foresail.model import event as events
@@ -26,36 +26,6 @@ from foresail.record.plans import PlanFold
 from foresail.record.state import State
 
 _LIVING: Final = (JobState.PENDING, JobState.RUNNING)
-
-
-@dataclass(slots=True)
-class Counters:
-    """Counters of a controller's decisions.
-
-    ``passes`` in which a job could start (ticks without news pass by a scheduler that
-    ``ignores_time``); ``corrections``; ``refusals``: parts of decisions that
-    were let through to no job; ``delayed_heads``: passes after which the job planned first is the
-    same as before and its planned start is later.
-    """
-
-    passes: int = 0
-    corrections: int = 0
-    refusals: int = 0
-    delayed_heads: int = 0
-
-    def take(self, record: logged.Record) -> None:
-        """Count the next record of a run."""
-        match record:
-            case logged.Decided():
-                self.passes += 1
-                self.delayed_heads += record.head_delayed
-            case logged.Corrected():
-                self.corrections += 1
-            case logged.Refused():
-                self.refusals += 1
-            case logged.Counted():
-                for name, count in asdict(record).items():
-                    setattr(self, name, count)
 
 
 def folded(records: Iterable[logged.Record], compares_with: Scheduler | None = None) -> RunFold:
@@ -107,7 +77,7 @@ class RunFold:
 
     def _begin(self, cluster: Cluster, policy: str, *, starts_tasks: bool) -> None:
         self.policy = policy
-        self.counters = Counters()
+        self.counters = logged.Counters()
         self.reservations: dict[str, Reservation | Rejection] = {}
         self.draining = False
         self.steps = 0

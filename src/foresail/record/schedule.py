@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, Final
 
 import polars as pl
@@ -219,23 +220,24 @@ def _row(job: Job, outcome: Outcome, ran: Mapping[str, Outcome]) -> dict[str, An
     }
 
 
-_OF_JOB: Final = (
-    "job_id",
-    "submit_seconds",
-    "cpus",
-    "user",
-    "requested_seconds",
-    "deadline_seconds",
-    "accepted",
-)
+_OF_JOB: Final[Mapping[str, Callable[[EndedAttempt], Any]]] = {
+    "job_id": attrgetter("job.job_id"),
+    "submit_seconds": attrgetter("job.submit_seconds"),
+    "cpus": attrgetter("job.cpus"),
+    "user": attrgetter("job.user"),
+    "requested_seconds": attrgetter("job.requested_seconds"),
+    "deadline_seconds": attrgetter("job.deadline_seconds"),
+    "accepted": lambda past: was_accepted(past.running.reservation),
+}
+"""Fields of a job that never change, by an attempt of it."""
 
 
 def table_of_run(jobs: JobHistory) -> pl.DataFrame:
     """One row per attempt that ended, by job in order of submission; as ``schema.SCHEDULE``."""
     latest = {past.job.job_id: past for past in jobs.past}
-    specified = [_specified(latest[job_id]) for job_id in jobs.submitted if job_id in latest]
-    schemas = {name: schema.SCHEDULE[name] for name in _OF_JOB}
-    table = pl.DataFrame(specified, schema=schemas, orient="row")
+    ran = [latest[job_id] for job_id in jobs.submitted if job_id in latest]
+    columns = {name: [*map(field, ran)] for name, field in _OF_JOB.items()}
+    table = pl.DataFrame(columns, {name: schema.SCHEDULE[name] for name in _OF_JOB})
     waited = (each.job for each in latest.values() if each.job.after or each.job.conditions)
     return with_eligibility(schedule_table(map(_ended_row, jobs.past), table), waited, {})
 
@@ -244,20 +246,6 @@ def _ended_row(past: EndedAttempt) -> ScheduleRow:
     ran, belief = past.running, past.running.prediction
     predicted = belief.mean(), belief.quantile(0.10), belief.quantile(0.90)
     return attempt_row(past.outcome, predicted, ran.corrections, ran.backfilled, ran.placement)
-
-
-def _specified(past: EndedAttempt) -> tuple[Any, ...]:
-    """Return a job's fields that never change, as ``_OF_JOB`` has them."""
-    job, answer = past.job, past.running.reservation
-    return (
-        job.job_id,
-        job.submit_seconds,
-        job.cpus,
-        job.user,
-        job.requested_seconds,
-        job.deadline_seconds,
-        was_accepted(answer),
-    )
 
 
 def with_usage(workload: Workload, samples: Sequence[Mapping[str, Any]]) -> Workload:

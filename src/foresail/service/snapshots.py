@@ -20,7 +20,8 @@ from foresail.model.event import Outcome
 from foresail.model.job import Job
 from foresail.model.view import RunningJob
 from foresail.record.job_life import JobHistory
-from foresail.record.run_fold import Counters, RunFold
+from foresail.record.records import Counters
+from foresail.record.run_fold import RunFold
 from foresail.service.mail import MailHook
 from foresail.service.store.protocol import Accepted
 

@@ -16,6 +16,7 @@ from starlette.requests import HTTPConnection, Request
 
 from foresail.model.errors import InputError
 from foresail.model.job import Job
+from foresail.service.api.answers import JobId
 from foresail.service.api.problems import CallRefused, request_id_of
 from foresail.service.connections import PEER
 from foresail.service.parts import ServiceParts
@@ -302,6 +303,14 @@ def own_job(parts: ServiceParts, caller: Caller, job_id: str) -> Row:
     if row is None or not caller.sees(row["user"]):
         raise no_such_job(job_id)
     return row
+
+
+async def _own_job_of(job_id: JobId, caller: AnyCaller, parts: Parts) -> Row:
+    return await asyncio.to_thread(own_job, parts, caller, job_id)
+
+
+OwnJob = Annotated[Row, Depends(_own_job_of)]
+"""The job of a call's path."""
 
 
 async def own_job_soon(parts: ServiceParts, caller: Caller, job_id: str) -> Row:

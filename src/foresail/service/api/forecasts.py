@@ -65,15 +65,13 @@ class WhatIfRequest(BaseModel):
 
 @router.get("/jobs/{job_id}/forecast")
 async def forecast(
-    job_id: answers.JobId,
-    caller: callers.AnyCaller,
+    row: callers.OwnJob,
     parts: callers.Parts,
     *,
     arrivals: _Arrivals = True,
     before: _Before = None,
 ) -> answers.ForecastAnswer:
     """Forecast when a job starts and ends."""
-    row = await asyncio.to_thread(callers.own_job, parts, caller, job_id)
     job_id = row["job_id"]
     if row["state"] == "running":
         answer = await _of_running(parts, job_id)
@@ -151,19 +149,16 @@ async def what_if(
 
 @router.get("/jobs/{job_id}/suggested-request")
 async def suggest(
-    job_id: answers.JobId,
-    caller: callers.AnyCaller,
+    row: callers.OwnJob,
     parts: callers.Parts,
     risk: Annotated[float, Query(ge=_LEAST_RISK, lt=1.0)] = 0.05,
 ) -> answers.SuggestedRequestAnswer:
     """Suggest the time to ask for so that the job needs longer with this probability at most."""
-    row = await asyncio.to_thread(callers.own_job, parts, caller, job_id)
-    job_id = row["job_id"]
     pending = await _pending(parts, row)
     needed = await parts.forecaster.needed_seconds(pending.job, parts.now())
     requested = pending.job.requested_seconds
     return answers.SuggestedRequestAnswer(
-        job_id=job_id,
+        job_id=row["job_id"],
         risk=risk,
         requested_seconds=float(np.quantile(needed, 1.0 - risk)),
         requested_now_seconds=requested,
@@ -333,10 +328,9 @@ class _Standing:
 
 @router.get("/jobs/{job_id}/wait")
 async def wait(
-    job_id: answers.JobId, caller: callers.AnyCaller, parts: callers.Parts
+    row: callers.OwnJob, caller: callers.AnyCaller, parts: callers.Parts
 ) -> answers.WaitAnswer:
     """Explain a wait: place in the queue, and what would help; others' jobs nameless."""
-    row = await asyncio.to_thread(callers.own_job, parts, caller, job_id)
     job_id = row["job_id"]
     _require_waiting(row)
 

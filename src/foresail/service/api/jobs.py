@@ -21,13 +21,13 @@ from foresail.service.api import answers, submissions
 from foresail.service.api.callers import (
     AnyCaller,
     Caller,
+    OwnJob,
     Parts,
     Submitter,
     current_snapshot,
     jobs_meant,
     jobs_next_first,
     no_such_job,
-    own_job,
     own_job_soon,
 )
 from foresail.service.api.forecasts import forecast_answer
@@ -294,9 +294,8 @@ async def _command(
 
 
 @router.get("/jobs/{job_id}/story")
-def job_story(job_id: answers.JobId, caller: AnyCaller, parts: Parts) -> answers.StoryAnswer:
+def job_story(job: OwnJob, parts: Parts) -> answers.StoryAnswer:
     """Return a job's story, in sentences."""
-    job = own_job(parts, caller, job_id)
     job_id = job["job_id"]
     found = parts.store.records_about(job)
     records = (parse_record(line, "event log", number) for number, line in found.lines)
@@ -323,15 +322,13 @@ def job_story(job_id: answers.JobId, caller: AnyCaller, parts: Parts) -> answers
     },
 )
 def job_logs(
-    job_id: answers.JobId,
-    caller: AnyCaller,
+    row: OwnJob,
     parts: Parts,
     stream: Literal["out", "err"] = "out",
     offset: Annotated[int, Query(ge=0, le=2**62)] = 0,
     limit: Annotated[int, Query(ge=1, le=_MOST_LOG_BYTES)] = 100_000,
 ) -> Response:
     """Return a job's output from a byte on; refused where it is in a file of the user's."""
-    row = own_job(parts, caller, job_id)
     job_id = row["job_id"]
     account = parts.served.other_account(row["user"])
     content = read_log(parts.folder.logs, account, f"{job_id}.{stream}", offset, limit)

@@ -294,7 +294,7 @@ async def plan(
 async def usage(
     caller: AnyCaller,  # noqa: ARG001
     parts: Parts,
-    hours: Annotated[float, Query(gt=0.0, le=24.0 * 31)] = 24.0,
+    hours: Annotated[float, Query(ge=0.001, le=24.0 * 31)] = 24.0,
     bins: Annotated[int, Query(ge=1, le=500)] = 96,
 ) -> answers.UsageAnswer:
     """Return cpus held, and waits of jobs that started, over the last hours."""
