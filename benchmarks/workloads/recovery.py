@@ -14,8 +14,7 @@ from foresail.live.run_log import recover, snapshot_path
 from foresail.model.cluster import Cluster
 from foresail.model.event import EstimateExpired, Submitted
 from foresail.model.job import Job
-from foresail.record.log_text import EventLog
-from foresail.record.records import Manifest
+from foresail.record.records import EventLog, Manifest
 
 _JOBS = 10_000
 _RUNNING = 1_000

@@ -26,8 +26,8 @@ from foresail.model.event import (
 )
 from foresail.model.job import Dependency, DependencyKind, Job, Stage, StartConditions
 from foresail.model.view import PendingJob
-from foresail.record.log_text import NullLog, record_line
-from foresail.record.records import Forgotten, Manifest
+from foresail.record.log_text import record_line
+from foresail.record.records import Forgotten, Manifest, NullLog
 from foresail.record.state import State
 
 CLUSTER = Cluster.of_processors(8)

@@ -20,8 +20,7 @@ from foresail.model.job import Job
 from foresail.model.protocols import Correction, Predictor, ReferenceSchedule, Scheduler
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation, RunningJob
 from foresail.record.job_life import JobHistory, JobState, PartsOfJob, Withdrawn
-from foresail.record.log_text import EventLog, NullLog
-from foresail.record.records import Counters
+from foresail.record.records import Counters, EventLog, NullLog
 from foresail.record.run_fold import RunFold
 from foresail.record.state import State, Visible
 

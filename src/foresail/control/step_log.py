@@ -18,7 +18,6 @@ from foresail.model.protocols import CycleReport
 from foresail.model.view import PendingJob, Rejection, Reservation, RunningJob
 from foresail.record import records
 from foresail.record.beliefs import differ, in_short, kept
-from foresail.record.log_text import EventLog
 from foresail.record.plans import Changes
 from foresail.record.run_fold import RunFold
 from foresail.record.state import State
@@ -126,7 +125,7 @@ class StepLog:
     Of plans and reasons it logs what differs from what it has logged before.
     """
 
-    def __init__(self, log: EventLog, state: State, reasons: WaitingReasons) -> None:
+    def __init__(self, log: records.EventLog, state: State, reasons: WaitingReasons) -> None:
         self._log = log
         self._step, self._now = 0, 0.0
         self._changes = Changes()

@@ -90,7 +90,7 @@ SNAPSHOT_EVERY: Final = 50_000
 """A snapshot is written after so many records that matter (or as many as it has itself)."""
 
 
-class FollowedLog(log_text.EventLog, Protocol):
+class FollowedLog(records.EventLog, Protocol):
     """The log of a run that goes on; a step is on disk once it is committed."""
 
     def close(self) -> None:
@@ -139,7 +139,7 @@ _INFORMATIVE: Final = ('{"kind":"reason', '{"kind":"solution"', log_text.COMMITT
 
 
 def recover(
-    path: Path, manifest: records.Manifest, build: Callable[[log_text.EventLog], Controller]
+    path: Path, manifest: records.Manifest, build: Callable[[records.EventLog], Controller]
 ) -> tuple[Controller, RunLog]:
     """The controller as it was after the last whole step of a log, and the log, open at its end.
 
@@ -151,7 +151,7 @@ def recover(
     """
     content = _content(path)
     end = _end_of_whole_steps(content, path)
-    compares_with = build(log_text.NullLog()).compares_with if end > 0 else None
+    compares_with = build(records.NullLog()).compares_with if end > 0 else None
     known = _known(content[:end], path, compares_with)
     _end_with_whole_step(path, content, end)
     first = manifest if end == 0 else None

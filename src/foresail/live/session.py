@@ -19,8 +19,7 @@ from foresail.live.source import LineInput, Observer, Submissions
 from foresail.model.cluster import Cluster
 from foresail.model.event import EndedBecause, Outcome
 from foresail.model.short_form import part_of
-from foresail.record.log_text import EventLog
-from foresail.record.records import Manifest
+from foresail.record.records import EventLog, Manifest
 from foresail.record.schedule import table_of_run
 from foresail.traces.schedule import Schedule, ScheduleMeta, write_schedule
 

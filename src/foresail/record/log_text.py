@@ -20,7 +20,6 @@ from typing import (
     BinaryIO,
     Final,
     Literal,
-    Protocol,
     Self,
     get_args,
     get_type_hints,
@@ -470,26 +469,6 @@ class LogClock:
 
 COMMITTED_LINE: Final = record_line(records.Committed())
 """Line that ends every step of a live run's log."""
-
-
-class EventLog(Protocol):
-    """Destination of records."""
-
-    def append(self, record: records.Record) -> None:
-        """Take one record."""
-
-    def commit(self) -> None:
-        """Called once at the end of every step, before its instructions reach a cluster."""
-
-
-class NullLog:
-    """Keeps nothing; control does not even make the records."""
-
-    def append(self, record: records.Record) -> None:
-        """Forget the record."""
-
-    def commit(self) -> None:
-        """Nothing to do."""
 
 
 class MemoryLog:

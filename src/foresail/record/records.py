@@ -1,10 +1,10 @@
-"""The records of the event log: what happened, was believed, decided and refused, and of whom."""
+"""The records of the event log: what happened, was believed, decided and refused; where they go."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from foresail.model.cluster import Cluster
 from foresail.model.containers import quickly_made
@@ -279,6 +279,26 @@ Record = (
     | Committed
     | Counters
 )
+
+
+class EventLog(Protocol):
+    """Destination of records."""
+
+    def append(self, record: Record) -> None:
+        """Take one record."""
+
+    def commit(self) -> None:
+        """Called once at the end of every step, before its instructions reach a cluster."""
+
+
+class NullLog:
+    """Keeps nothing; control does not even make the records."""
+
+    def append(self, record: Record) -> None:
+        """Forget the record."""
+
+    def commit(self) -> None:
+        """Nothing to do."""
 
 
 NODES: Final = "nodes"

@@ -17,8 +17,7 @@ from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.distribution import Distribution
 from foresail.model.job import DeadlineValue, Job, Stage
 from foresail.model.protocols import Predictor, Scheduler
-from foresail.record.log_text import EventLog
-from foresail.record.records import Manifest
+from foresail.record.records import EventLog, Manifest
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import IDEAL
 

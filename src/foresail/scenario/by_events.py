@@ -15,7 +15,8 @@ from foresail.control.plug_in_errors import nothing_started
 from foresail.model.event import Event
 from foresail.model.protocols import ProgressCallback
 from foresail.model.whole_files import make_folder, require_replaceable, to_be_written
-from foresail.record.log_text import EventLog, JsonLinesLog, NullLog
+from foresail.record.log_text import JsonLinesLog
+from foresail.record.records import EventLog, NullLog
 from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.scenario.engines import EVENT_ENGINE
 from foresail.scenario.scenario import Scenario
