@@ -91,17 +91,29 @@ def test_what_is_news(before: float | None, after: float | None, news: bool, muc
     assert not is_news(told(after).annotations, told(after), NOW)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "news"),
+    [("", "needs 8 cpus", True), ("needs 4 cpus", "needs 8 cpus", False), ("is held", "x", True)],
+)
+def test_another_reason_is_news(before: str, after: str, news: bool) -> None:
+    """Unless it differs in numbers alone; where nothing is known, nothing is told."""
+    starts = NOW, NOW + 600.0, None
+    annotations = told_of(row(*starts, sentence=before)).annotations
+    assert is_news(annotations, told_of(row(*starts, sentence=after)), NOW) is news
+    assert not is_news({}, told_of(row(NOW, None, None, sentence="")), NOW)
+
+
 @pytest.mark.parametrize("text", ["", "x", "2026-13-01T00:00Z", "٢", "9" * 999])
 def test_what_others_wrote_there_ends_nothing(text: str) -> None:
     """Anybody may write annotations; what is no time is told anew."""
     assert seconds_told(text) is None
-    assert is_news({FORECAST: text, REASON: ""}, told_of(row(NOW, NOW, NOW)), NOW)
+    assert is_news({FORECAST: text, REASON: "needs 8 cpus"}, told_of(row(NOW, NOW, NOW)), NOW)
 
 
 @pytest.mark.slow
 def test_a_real_server_takes_it(cluster: RealCluster) -> None:
     """Annotations once, again after much has changed, with an Event; never those of another pod."""
-    cluster.create(pod("a"), pod("b"))
+    cluster.create(pod("a", schedulerName="foresail"), pod("b"))
     now = time.time()
 
     def waits(name: str) -> dict[str, Any]:
@@ -114,7 +126,7 @@ def test_a_real_server_takes_it(cluster: RealCluster) -> None:
 
     async def told() -> list[int]:
         connection = await Connection.opened(Access(str(cluster.config)))
-        teller = Teller(connection, 1, said.append)
+        teller = Teller(connection, 1, said.append, "foresail")
         try:
             counts = [await teller.tell([of("a", 600.0), of("b", 600.0)], now)]
             counts.append(await teller.tell([of("a", 9000.0), of("b", 600.0)], now + 1.0))
@@ -132,6 +144,10 @@ def test_a_real_server_takes_it(cluster: RealCluster) -> None:
     assert asyncio.run(told()) == [1, 1, 0, 1, 0]
     assert said == []
     assert waits("a")["metadata"]["annotations"] == told_of(of("a", 9000.0)).annotations
+    (condition,) = waits("a")["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("PodScheduled", "False")
+    assert condition["message"] == f"needs 8 cpus; starts: {told_of(of('a', 9000.0)).forecast}"
+    assert "conditions" not in waits("b")["status"]
     assert FORECAST not in waits("b")["metadata"].get("annotations", {})
     events = msgspec.json.decode(cluster.kubectl("get", "events", "-o", "json"))["items"]
     found = [e["involvedObject"]["name"] for e in events if e["reason"] == "StartForecast"]

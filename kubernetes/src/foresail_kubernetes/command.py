@@ -32,6 +32,9 @@ def commands() -> None:
 def tell(
     every: Annotated[float, typer.Option(min=1.0, help="Seconds between two rounds.")] = 30.0,
     most: Annotated[int, typer.Option(min=1, help="Most pods that are told in a round.")] = 100,
+    scheduler: Annotated[
+        str, typer.Option(metavar="NAME", help="Pods of this one get the condition, too.")
+    ] = "",
     once: Annotated[bool, typer.Option("--once", help="One round.")] = False,
     config: Annotated[str, typer.Option(metavar="FILE", help="As for cluster = ...")] = "",
     context: Annotated[str, typer.Option(metavar="NAME", help="Context of that file.")] = "",
@@ -50,7 +53,7 @@ def tell(
         sys.stderr.write(f"{sentence}\n")
 
     try:
-        asyncio.run(tell_for_ever(access, service, every, most, say, rounds))
+        asyncio.run(tell_for_ever(access, service, every, most, say, scheduler, rounds))
     except ForesailError as error:
         say(str(error))
         raise typer.Exit(2) from error

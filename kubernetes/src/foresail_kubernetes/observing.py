@@ -54,6 +54,12 @@ class SeenPod:
     aside: str = ""
     """Reason for which it is left to the cluster; empty if it is not."""
     start_seconds: float = 0.0
+    attempts: int = 0
+    """Number of its attempts, the one that runs among them."""
+    ours: bool = False
+    """True if the last was instructed."""
+    chosen: str = ""
+    """Node that was chosen for that."""
 
 
 class KubernetesAdapter:
@@ -88,6 +94,8 @@ class KubernetesAdapter:
         self._loads: dict[str, dict[str, Resources]] = {}
         """Load of each node, by uid."""
         self._occupied: dict[str, Resources] = {}
+        self._held: dict[str, dict[str, Pod]] = {}
+        """Pods that hold room of each node, by uid, those among them that are to."""
         self._drained: set[str] = set()
         self._later: dict[str, Pod] = {}
         """Pods that are bound to nodes that are not known yet."""
@@ -116,10 +124,14 @@ class KubernetesAdapter:
             self._seen_seconds = self._written_seconds = float(self._file.read_text())
             is_first = False
         self._ids, self._done, self._later = {}, set(), {}
-        self._loads, self._occupied, self._drained = {}, {}, set()
+        self._loads, self._occupied, self._held, self._drained = {}, {}, {}, set()
         self._entries = {
             each.job.job_id.removeprefix(PREFIX): SeenPod(
-                each.job, "", each.runs, aside="" if each.runs else _UNKNOWN
+                each.job,
+                "",
+                each.runs,
+                aside="" if each.runs else _UNKNOWN,
+                attempts=each.attempts,
             )
             for each in known
         }
@@ -197,9 +209,7 @@ class KubernetesAdapter:
 
     def _of_nodes(self, nodes: Mapping[str, KubernetesNode], now: float) -> Iterator[news.Event]:
         """Yield what is new of nodes; those that go are there until nothing is bound to them."""
-        held = {each for each, loads in self._loads.items() if any(loads)} | {
-            pod.node for pod in self._mirror.all_pods().values() if not pod.has_ended
-        }
+        held = {name for name, pods in self._held.items() if pods}
         kept = {name: node for name, node in self._nodes.items() if name in held - nodes.keys()}
         self._nodes = {**nodes, **kept}
         self._places = Places(self._nodes)
@@ -217,6 +227,10 @@ class KubernetesAdapter:
         """Yield what is new of a pod."""
         uid, is_over = pod.uid, is_gone or pod.has_ended
         self._seen_seconds = max(self._seen_seconds, pod.created_seconds)
+        if is_over:
+            self._held.get(pod.node, {}).pop(uid, None)
+        elif pod.node:
+            self._held.setdefault(pod.node, {})[uid] = pod
         if uid in self._done:
             self._load(pod, is_there=not is_over)
             if is_gone:
@@ -264,12 +278,18 @@ class KubernetesAdapter:
         home = self._places.pool_of(pod.node)
         if entry.is_said or home is None:
             return
+        if entry.ours and entry.chosen != pod.node:
+            entry.runs = entry.ours = False
+            why = f"another scheduler has bound it to {pod.node}"
+            yield news.NotStarted(now, entry.job.job_id, entry.attempts, why, 0.0)
+        entry.attempts += not entry.runs
         entry.runs = entry.is_said = True
         entry.aside = ""
         entry.start_seconds = min(now, max(pod.bound_seconds or now, pod.created_seconds))
         placement = Placement(((home, 1),), ((pod.node, 1),))
         start = entry.start_seconds
-        yield news.Began(now, entry.job.job_id, 1, placement, start, ours=False)
+        ids = entry.job.job_id, entry.attempts
+        yield news.Began(now, *ids, placement, start, ours=entry.ours)
 
     def _left(self, entry: SeenPod, pod: Pod | None, now: float) -> Iterator[news.Event]:
         """Yield that a job has ended, in whichever way, and forget it."""
@@ -283,9 +303,9 @@ class KubernetesAdapter:
             end = min(now, max(start, pod.end_seconds))
         code = pod.exit_code if pod is not None and pod.has_ended else None
         outcome = news.Outcome(
-            entry.job.job_id, min(start or end, end), end, because, code, 1, reason=reason
+            entry.job.job_id, min(start or end, end), end, because, code, entry.attempts
         )
-        yield news.Ended(now, outcome)
+        yield news.Ended(now, replace(outcome, reason=reason))
 
     def _load(self, pod: Pod, *, is_there: bool) -> None:
         """Count a pod among the load of its node, or no more."""

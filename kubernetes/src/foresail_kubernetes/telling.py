@@ -7,6 +7,7 @@ write. What was told before stands in the pod, so that nothing is kept here.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from foresail_kubernetes.records import job_id_of
 FORECAST: Final = "foresail.io/start-forecast"
 REASON: Final = "foresail.io/waits-because"
 _LONGEST: Final = 250
+_NUMBER: Final = re.compile(r"\d+")
 _FORM: Final = "%Y-%m-%dT%H:%MZ"
 _PREFIX: Final = "kubernetes:"
 
@@ -66,10 +68,17 @@ def told_of(row: Mapping[str, Any]) -> Told:
 
 
 def is_news(before: Mapping[str, str], told: Told, now: float) -> bool:
-    """Return whether that is worth another annotation: a start has moved, or is known or not."""
-    if before.get(FORECAST) == told.forecast:
-        return REASON not in before
-    return _has_moved(before.get(FORECAST), told, now, _LEAST_SECONDS, _SHARE)
+    """Return whether that is worth another annotation: a start has moved, or is known or not.
+
+    Another reason is, too, unless it differs in numbers alone; nothing known is not.
+    """
+    if seconds_told(told.forecast) is None and not told.reason:
+        return False
+    if _NUMBER.sub("", before.get(REASON, "")) != _NUMBER.sub("", told.reason):
+        return True
+    return before.get(FORECAST) != told.forecast and _has_moved(
+        before.get(FORECAST), told, now, _LEAST_SECONDS, _SHARE
+    )
 
 
 def is_much(before: Mapping[str, str], told: Told, now: float) -> bool:
@@ -98,12 +107,26 @@ def _moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime(_FORM)
 
 
-class Teller:
-    """Writes to pods what a service expects of them; no more than ``most`` at each round."""
+def _second(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def __init__(self, connection: Connection, most: int, say: Callable[[str], None]) -> None:
+
+class Teller:
+    """Writes to pods what a service expects of them; no more than ``most`` at each round.
+
+    To those that name ``scheduler`` it writes the condition that they are not scheduled, too.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        most: int,
+        say: Callable[[str], None],
+        scheduler: str = "",
+    ) -> None:
         self._connection = connection
         self._most = most
+        self._scheduler = scheduler
         self._say = say
         self._last: dict[str, float] = {}
         """Times at which pods were told, by uid."""
@@ -113,38 +136,57 @@ class Teller:
 
         Raises ``RefusedError`` where the account lacks a right, or one of ``UNREACHABLE``.
         """
-        there = {job_id_of(each): each for each in await self._waiting()}
+        there = {job_id_of(each.metadata): each for each in await self._waiting()}
         self._last = {uid: at for uid, at in self._last.items() if now - at < _PAUSE_SECONDS}
         count = 0
         for row in rows:
-            meta = there.get(row["job_id"].removeprefix(_PREFIX))
-            if meta is None or meta.uid in self._last or count >= self._most:
+            pod = there.get(row["job_id"].removeprefix(_PREFIX))
+            if pod is None or pod.metadata.uid in self._last or count >= self._most:
                 continue
+            meta = pod.metadata
             before, told = meta.annotations or {}, told_of(row)
             if is_news(before, told, now) and await self._annotate(meta, told):
+                if self._scheduler and pod.spec.scheduler_name == self._scheduler:
+                    await self._condition(meta, told, now)
                 self._last[meta.uid] = now
                 count += 1
                 if is_much(before, told, now):
                     await self._event(meta, before[FORECAST], told, now)
         return count
 
-    async def _waiting(self) -> list[wire.Metadata]:
+    async def _waiting(self) -> list[wire.WirePod]:
         """Return pods that are bound to no node."""
-        found: list[wire.Metadata] = []
+        found: list[wire.WirePod] = []
         query = {"limit": "500", "fieldSelector": "spec.nodeName=,status.phase=Pending"}
         while True:
             page = _PAGES.decode(await self._connection.ask("GET", "/api/v1/pods", query))
-            found += [each.metadata for each in page.items]
+            found += page.items
             if not page.metadata.continue_:
                 return found
             query["continue"] = page.metadata.continue_
 
     async def _annotate(self, meta: wire.Metadata, told: Told) -> bool:
         """Write annotations to a pod, unless it has gone, or is another by now."""
-        path = f"/api/v1/namespaces/{meta.namespace}/pods/{meta.name}"
         body = {"metadata": {"uid": meta.uid, "annotations": told.annotations}}
+        return await self._patch(meta, "", body)
+
+    async def _condition(self, meta: wire.Metadata, told: Told, now: float) -> None:
+        """Write why a pod waits where kubectl and autoscalers look for it."""
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": f"{told.reason or 'waits'}; starts: {told.forecast}",
+            "lastTransitionTime": _second(now),
+        }
+        body = {"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}}
+        await self._patch(meta, "/status", body)
+
+    async def _patch(self, meta: wire.Metadata, part: str, body: object) -> bool:
+        path = f"/api/v1/namespaces/{meta.namespace}/pods/{meta.name}{part}"
+        kind = "application/strategic-merge-patch+json"
         try:
-            await self._connection.ask("PATCH", path, None, body, "application/merge-patch+json")
+            await self._connection.ask("PATCH", path, None, body, kind)
         except RefusedError as error:
             if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 return False
@@ -153,7 +195,7 @@ class Teller:
 
     async def _event(self, meta: wire.Metadata, before: str, told: Told, now: float) -> None:
         """Write that a start has moved by much; who may write no Events does without."""
-        at = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        at = _second(now)
         of = {"apiVersion": "v1", "kind": "Pod", "name": meta.name, "uid": meta.uid}
         body = {
             "apiVersion": "v1",
@@ -175,7 +217,7 @@ class Teller:
             self._say(f"an Event was not taken: {error}")
 
 
-_PAGES: Final = msgspec.json.Decoder(wire.Listed[wire.Bookmark])
+_PAGES: Final = msgspec.json.Decoder(wire.Listed[wire.WirePod])
 
 
 async def tell_for_ever(
@@ -184,6 +226,7 @@ async def tell_for_ever(
     every_seconds: float,
     most: int,
     say: Callable[[str], None],
+    scheduler: str = "",
     rounds: int | None = None,
 ) -> None:
     """Ask the service and tell pods, again and again; what fails is said and tried again.
@@ -191,7 +234,7 @@ async def tell_for_ever(
     Raises ``InputError`` if nothing says where the API server is.
     """
     connection = await Connection.opened(access)
-    teller, said = Teller(connection, most, say), ""
+    teller, said = Teller(connection, most, say, scheduler), ""
     try:
         while rounds is None or rounds > 0:
             problem = ""

@@ -1,7 +1,9 @@
-"""Plug-in of Kubernetes: clusters whose pods are observed."""
+"""Plug-in of Kubernetes: clusters that are observed, and those whose pods are bound from here."""
 
 from __future__ import annotations
 
+import re
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +16,18 @@ from foresail.model.registry import register
 if TYPE_CHECKING:
     from foresail_kubernetes.connection import Access
 
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?", re.ASCII)
+
 OBSERVES = Capabilities(
     changes_nodes=True, begins_jobs=True, brings_jobs=True, is_remote=True, decides_itself=True
+)
+DECIDES = Capabilities(
+    places=True,
+    changes_nodes=True,
+    refuses_starts=True,
+    begins_jobs=True,
+    brings_jobs=True,
+    is_remote=True,
 )
 
 
@@ -30,20 +42,30 @@ class KubernetesParameters:
         own, then the service account of the pod that this runs in.
     context
         Context of that file. Empty: the current one.
+    decides
+        Name by which pods ask for this scheduler (``schedulerName``): these are bound from here.
+        Empty: nothing is changed.
+    namespace
+        Namespace of the lease by which of several replicas one decides.
     """
 
     config: str = ""
     context: str = ""
+    decides: str = ""
+    namespace: str = "default"
 
 
 @register("cluster", "kubernetes", parameters=KubernetesParameters)
 class KubernetesCluster:
-    """A Kubernetes cluster, by its API: pods and nodes are read, nothing is changed."""
-
-    capabilities = OBSERVES
+    """A Kubernetes cluster, by its API: observed, or its pods of one scheduler name are bound."""
 
     def __init__(self, parameters: KubernetesParameters) -> None:
         self._parameters = parameters
+        self.capabilities = DECIDES if parameters.decides else OBSERVES
+        for field in ("decides", "namespace"):
+            value = getattr(parameters, field)
+            if value and not _NAME.fullmatch(value):
+                raise InputError("is no name", field=field, value=value, expected="as of an object")
 
     @property
     def access(self) -> Access:
@@ -57,7 +79,16 @@ class KubernetesCluster:
         from foresail_kubernetes.mirror import Mirror
         from foresail_kubernetes.observing import KubernetesAdapter
 
-        return KubernetesAdapter(Mirror.begun(self.access), run.attempts, run.note)
+        given, mirror = self._parameters, Mirror.begun(self.access)
+        if not given.decides:
+            return KubernetesAdapter(mirror, run.attempts, run.note)
+        from foresail_kubernetes.deciding import DecidingKubernetes
+        from foresail_kubernetes.lease import Lease
+
+        assert mirror.connection is not None
+        holder, name = run.identity or str(uuid.uuid4()), f"foresail-{given.decides}"
+        lease = Lease(mirror.connection, given.namespace, name, holder)
+        return DecidingKubernetes(mirror, run.attempts, run.note, given.decides, lease)
 
     def trial(self, folder: Path) -> ClusterTrial:  # noqa: ARG002
         """There is none: its jobs are pods of others."""
