@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -93,6 +94,23 @@ def test_the_command_line_tells_them_apart(tmp_path):
         command = [str(tmp_path / "small"), *options, "--output", str(result)]
         told = CliRunner().invoke(simulate, command, catch_exceptions=False)
         assert told.exit_code == 0, told.output
+        jobs = read_schedule(result / "schedule-1.parquet").jobs
+        assert jobs["predicted_seconds"][0] == 3.5
+
+
+def test_wide_jobs_and_unknown_machines_are_learned_from(tmp_path):
+    """Jobs that are wider than the history's machine, or of an unknown one, teach like all."""
+    write_folder(workload(), tmp_path / "small")
+    for processors in (1, None):
+        wide = history().jobs.with_columns(tasks=pl.lit(3, pl.Int64))
+        learned = history().with_jobs(wide).with_meta(processors=processors)
+        write_folder(learned, tmp_path / "history")
+        result = tmp_path / "result"
+        options = ["--with", "easy,recent", "--learn-from", str(tmp_path / "history")]
+        command = [str(tmp_path / "small"), *options, "--output", str(result)]
+        told = CliRunner().invoke(simulate, command, catch_exceptions=False)
+        assert told.exit_code == 0, told.output
+        assert "drop" not in told.output
         jobs = read_schedule(result / "schedule-1.parquet").jobs
         assert jobs["predicted_seconds"][0] == 3.5
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
-from foresail.cli.log_options import LogOptions, load
+from foresail.cli.log_options import LEARNABLE, LogOptions, load
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import todays_name
 
@@ -208,4 +208,4 @@ def _learned_before(path: Path) -> LearnedBefore:
         return EarlierRun(path)
     if path.is_file() and zipfile.is_zipfile(path):
         return SavedState(path)
-    return HistoryWorkload(load(path, LogOptions(), None))
+    return HistoryWorkload(load(path, LogOptions(), LEARNABLE))

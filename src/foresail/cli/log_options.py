@@ -57,6 +57,10 @@ FilterNames: TypeAlias = Annotated[
 ]
 
 
+LEARNABLE: Final = ("drop_no_processors", "fill_processors", "drop_no_runtime")
+"""Filters that clean what predictors learn from: jobs may be wider than any machine."""
+
+
 @dataclass(frozen=True)
 class ReaderOptions:
     """Options of how to read a log.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from foresail.cli.formats import Format, FormatOption, console, made_by, print_json, print_table
-from foresail.cli.log_options import CommandGroup, LogOptions, Plugins, load
+from foresail.cli.log_options import LEARNABLE, CommandGroup, LogOptions, Plugins, load
 from foresail.cli.progress import doing, in_shares
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.words import count, number
@@ -26,14 +26,11 @@ app = CommandGroup("Evaluate predictors on logs; train, merge and show their sta
 STANDARD: Final = ("requested", "recent", "quantile_regression", "similar", "history", "combined")
 """Predictors that are evaluated when none is named."""
 
-FILTERS: Final = ("drop_no_processors", "fill_processors", "drop_no_runtime")
-"""Filters that clean a log when none is named."""
-
 _PREDICTOR_HELP: Final = (
     f'Such as "recent(k=2)"; the first is the baseline [{", ".join(STANDARD)}].'
 )
 _FILTER_HELP: Final = (
-    f"Cleaning filters, in order [{', '.join(FILTERS)}]; see foresail trace filter."
+    f"Cleaning filters, in order [{', '.join(LEARNABLE)}]; see foresail trace filter."
 )
 
 
@@ -77,7 +74,7 @@ def evaluate(
     folders = _folders(logs, output)
     facts: list[Any] = []
     for log, folder in zip(logs, folders, strict=True):
-        workload = load(log, log_options, filters or FILTERS)
+        workload = load(log, log_options, filters or LEARNABLE)
         evaluations = []
         for position, part in enumerate(parts, start=1):
             what = f"{log.name}, predictor {position} of {len(parts)}: {part.text}"
@@ -174,7 +171,7 @@ def train(
     require_savable(built, part.text)
     if not output.parent.is_dir():
         raise InputError("there is no such folder", source=output.parent)
-    workload = load(log, log_options, filters or FILTERS)
+    workload = load(log, log_options, filters or LEARNABLE)
     with doing(f"learning from {count(len(workload), 'job')}", said=in_shares) as entered:
         jobs = train(workload, built, watch=entered.watch)
         save_state(output, built, header)
