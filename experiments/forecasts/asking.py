@@ -136,10 +136,11 @@ def answers_of_ours(
     scenarios: int,
     learned: int,
     parts: list[str],
-) -> dict[str, Floats]:
+) -> tuple[dict[str, Floats], Floats]:
     """Run the schedule again, asking: quantiles of what is left to wait, by method.
 
-    Corrections learn from forecasts made at the questions and at so many other submissions.
+    Corrections learn from forecasts made at the questions and at so many other submissions. The
+    second are ranges of all that waited, as kept at doublings of waits, and starts: a row each.
     """
     forecasters = _Forecasters()
     corrected = parts[-1]
@@ -166,14 +167,15 @@ def answers_of_ours(
             if is_question:
                 job_id = past.job_ids[int(questions.jobs[number])]
                 calibration = StartCalibration(kept.known(moment))
-                found[OURS] = calibration.corrected(moment, drawn)
+                found[OURS] = told = calibration.corrected(moment, drawn)
+                kept.tell(moment, told)
                 for name, forecasts in found.items():
                     _note(answers[name], number, forecasts[job_id], moment)
             kept.keep(moment, drawn)
 
     log = Log(ask)
     run_schedule(workload, policy, past.limits, log)
-    return answers
+    return answers, kept.told()
 
 
 class _Kept:
@@ -183,12 +185,27 @@ class _Kept:
         self._start = dict(zip(past.job_ids, past.start.tolist(), strict=True))
         self._asked: list[tuple[str, AskedStart]] = []
         self._last: dict[str, float] = {}
+        self._told: list[tuple[float, float, float]] = []
+
+    def tell(self, now: float, told: WaitingForecasts) -> None:
+        """Note the ranges of those whose wait has doubled since they were kept last."""
+        for job_id, submitted in zip(told, told.submitted.tolist(), strict=True):
+            if job_id in self._last and self._is_due(job_id, submitted, now):
+                start = told[job_id].start
+                self._told.append((start.low, start.high, self._start[job_id]))
+
+    def told(self) -> Floats:
+        """Return the low and high ends of these ranges, and the starts."""
+        return np.array(self._told).reshape(-1, 3)
+
+    def _is_due(self, job_id: str, submitted: float, now: float) -> bool:
+        last = self._last.get(job_id, -np.inf)
+        return bool(now >= submitted + max(60.0, 2.0 * (last - submitted)) or np.isinf(last))
 
     def keep(self, now: float, drawn: WaitingForecasts) -> None:
         """Keep those that are due of forecasts made now."""
         for job_id, submitted in zip(drawn, drawn.submitted.tolist(), strict=True):
-            last = self._last.get(job_id, -np.inf)
-            if now >= submitted + max(60.0, 2.0 * (last - submitted)) or np.isinf(last):
+            if self._is_due(job_id, submitted, now):
                 start = drawn[job_id].start
                 self._asked.append((job_id, AskedStart(submitted, now, start, len(drawn), now)))
                 self._last[job_id] = now

@@ -95,7 +95,7 @@ def _compare(title: str, workload: Workload, policy: str, chosen: argparse.Names
         return
     answers = _answers_of_others(past, questions)
     parts = [*PARTS] if chosen.parts else [*PARTS][-1:]
-    answers |= answers_of_ours(
+    ours, told = answers_of_ours(
         taken,
         policy,
         past,
@@ -104,10 +104,16 @@ def _compare(title: str, workload: Workload, policy: str, chosen: argparse.Names
         learned=chosen.learned,
         parts=parts,
     )
+    answers |= ours
     known = questions.asked + questions.left
     three = [answers[OURS], answers[_TREES], answers[_PAST]]
     answers[_JOINED] = joined_waits(three, questions.left, questions.asked, known)
     _print(title, answers, questions)
+    low, high, start = told.T
+    before, within = float((start < low).mean()), float(((low <= start) & (start <= high)).mean())
+    print(
+        f"ours of all {len(told)} at doublings of waits: {before:.0%} before, {within:.0%} within"
+    )
     print(f"    {time.perf_counter() - begin:.0f} s", flush=True)
 
 

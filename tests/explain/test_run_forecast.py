@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -272,12 +273,12 @@ class Foresees:
         return drawn[:, : len(waiting)], drawn[:, len(waiting) :]
 
 
-@pytest.mark.parametrize(("factor", "known"), [(1.0, 61), (0.5, 84)])
+@pytest.mark.parametrize(("factor", "known"), [(1.0, 70), (0.5, 96)])
 def test_ranges_of_the_past_are_looked_back_at(factor, known, tmp_path, monkeypatch):
     """Jobs run as long as they ask for: who draws that was right each time, who half, never.
 
-    One comes each 10 s and starts each 100 s. At 90, 180, 270 and 360 s those waited that started
-    since, 61 by now, and 23 that should have and wait still.
+    One comes each 10 s, one starts each 100 s. Of those that waited at 50, 130, 210, 290 and 370 s
+    70 have started by now, and 26 should have.
     """
     monkeypatch.setattr(Foresees, "factor", factor)
     monkeypatch.setattr(module, "StartForecaster", Foresees)
@@ -287,3 +288,24 @@ def test_ranges_of_the_past_are_looked_back_at(factor, known, tmp_path, monkeypa
     controller, _ = controller_at(records, 2_000.0, scenario)
     held = past_ranges(records, 2_000.0, scenario, controller)
     assert held == [factor == 1.0] * known
+
+
+def test_a_job_that_was_lost_and_waits_again_starts_when_it_starts_anew(tmp_path, monkeypatch):
+    """It ran from 0 s, 30 s and 160 s on; who asked at 155 s was told of the last one."""
+    monkeypatch.setattr(module, "StartForecaster", Foresees)
+    outages = Outage("n1", 20.0, 30.0), Outage("n1", 150.0, 160.0)
+    made = tiny_workload([(0, 4, 300, 300), (155, 4, 10, 10)])
+    how = {"place": NODES, "conditions": ClusterConditions(outages=outages)}
+    records, _ = lived(tmp_path, made, "easy,requested", **how)
+    scenario = scenario_at(records, 200.0)
+    controller, _ = controller_at(records, 200.0, scenario)
+    assert past_ranges(records, 200.0, scenario, controller) == [True]
+
+
+def test_a_node_that_is_down_fails_again_only_after_it_is_back():
+    """Outages of each node follow one another, in every future."""
+    failures = Failures(0.0, 20.0, 30.0, frozenset({"n1"}), 1_000.0)
+    for seed in range(20):
+        found = [each for each in failures.outages(NODES, 100.0, seed) if each.node == "n1"]
+        assert (found[0].down_seconds, len(found) > 3) == (100.0, True)
+        assert all(a.up_seconds <= b.down_seconds for a, b in pairwise(found))

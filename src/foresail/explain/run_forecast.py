@@ -35,7 +35,7 @@ SCENARIOS: Final = 100
 
 _MOMENTS: Final = 5
 _PAST_SCENARIOS: Final = 20
-"""Ranges are looked back at before the last of so many moments, each by so many futures."""
+"""Ranges are looked back at from so many moments at most, each by so many futures."""
 
 
 def scenario_at(records: Sequence[Record], now: float, policy: Policy | None = None) -> Scenario:
@@ -141,22 +141,24 @@ def past_ranges(
 ) -> list[bool]:
     """Return which starts up to a time were in their range, as if it had been asked for before.
 
-    Asked is of all that waited at some moments, an equal number of submissions apart, since the
-    policy decides. A job that still waits when its range is over
-    was not in it; one that was cancelled does not count.
+    Asked is of all that waits when some jobs come that wait, as many of such apart from each other,
+    since the policy decides. A job that still waits when its range is over was not in it; one that
+    was cancelled does not count.
     """
-    submitted: list[float] = []
+    submitted: dict[str, float] = {}
     starts: dict[str, list[float]] = {}
     for record in records_until(records, now):
         match record:
             case Manifest() | PolicyChanged():
                 submitted.clear()
-            case EventTaken(event=Submitted(time=time)):
-                submitted.append(time)
+            case EventTaken(event=Submitted(time=time, job=job)):
+                submitted[job.job_id] = time
             case Instructed(time=time, instruction=Start(job_id=job_id)):
                 starts.setdefault(job_id, []).append(time)
     held: list[bool] = []
-    for moment in sorted({*submitted[:: 1 + len(submitted) // _MOMENTS][1:]}):
+    waited = [time for each, time in submitted.items() if time not in starts.get(each, ())]
+    step = 1 + len(waited) // _MOMENTS
+    for moment in sorted({*waited[step // 2 :: step]}):
         then = replace(scenario_at(records, moment), learned_before=scenario.learned_before)
         controller, forecaster = controller_at(records, moment, then)
         job_ids = {each.job.job_id for each in controller.pending}
