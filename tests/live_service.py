@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 import httpx
+import pytest
 
 from foresail.client.connection import Connection
 from foresail.client.service_client import ServiceClient
@@ -92,6 +93,17 @@ def live_service(
             process.kill()
         assert process.stdout is not None
         process.stdout.close()
+
+
+def service_of_module(more: str = "", after: str = ""):
+    """A fixture: one service for all tests of a module."""
+
+    @pytest.fixture(scope="module")
+    def service(tmp_path_factory):
+        with live_service(tmp_path_factory.mktemp("service"), more, after=after) as running:
+            yield running
+
+    return service
 
 
 def _address(process: subprocess.Popen[bytes]) -> str:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from foresail.cli.main import app_of, main
 from foresail.client.service_client import ServiceClient, ServiceRefusal
 from foresail.model.errors import ForesailError
-from live_service import live_service
+from live_service import service_of_module
 from until import until
 
 SCRIPT = """#!/bin/sh
@@ -24,11 +24,7 @@ echo from a script, $FORESAIL_TASKS tasks
 """
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory):
-    more = 'cluster = "local(cpus=2,nodes=1,memory=8GiB,gpus=2)"'
-    with live_service(tmp_path_factory.mktemp("service"), more) as running:
-        yield running
+service = service_of_module('cluster = "local(cpus=2,nodes=1,memory=8GiB,gpus=2)"')
 
 
 @pytest.fixture

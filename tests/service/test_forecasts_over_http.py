@@ -11,16 +11,13 @@ from foresail.live.command_job import CommandJob
 from foresail.service.slow_answers import use_over_time
 from foresail.service.store.protocol import KeyedCall, Submit, WholeStep
 from foresail.service.store.sql_store import SqlStore
-from live_service import becomes, live_service, submit
+from live_service import becomes, live_service, service_of_module, submit
 from until import until
 
 POLICY = 'policy = "easy,recent,incremental"\ncluster = "local(cpus=2,nodes=1)"'
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory):
-    with live_service(tmp_path_factory.mktemp("service"), POLICY) as running:
-        yield running
+service = service_of_module(POLICY)
 
 
 def await_forecast(client, job_id):

@@ -11,7 +11,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 
-from live_service import live_service
+from live_service import service_of_module
 
 NASTY = [
     "",
@@ -41,11 +41,7 @@ FIELDS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory):
-    limits = "[limits]\nrequests_per_second = 100000\nburst = 100000"
-    with live_service(tmp_path_factory.mktemp("service"), after=limits) as running:
-        yield running
+service = service_of_module(after="[limits]\nrequests_per_second = 100000\nburst = 100000")
 
 
 def is_up(service):

@@ -16,7 +16,7 @@ from foresail.live.jobs_file import JOB_FIELDS
 from foresail.model.errors import InputError
 from foresail.service.api.submissions import JobRequest
 from foresail.service.configuration import Listening, ServiceConfiguration, require_usable
-from live_service import becomes, live_service, submit
+from live_service import becomes, service_of_module, submit
 from until import until
 
 ROLES = ("read-only", "user", "operator", "admin")
@@ -43,10 +43,7 @@ BODIES = {
 }
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory):
-    with live_service(tmp_path_factory.mktemp("service")) as running:
-        yield running
+service = service_of_module()
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from live_service import live_service
+from live_service import service_of_module
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
@@ -14,10 +14,7 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this mac
 HOSTILE = "<img src=x onerror=document.title='gone'>"
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory):
-    with live_service(tmp_path_factory.mktemp("service")) as running:
-        yield running
+service = service_of_module()
 
 
 @pytest.fixture(scope="module")

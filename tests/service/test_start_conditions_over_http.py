@@ -13,13 +13,9 @@ from foresail.cli.main import app_of
 from foresail.model.errors import InputError
 from foresail.model.job import Dependency, DependencyKind
 from foresail.service.api.submissions import still_to_wait_for
-from live_service import ENDS, becomes, live_service, submit
+from live_service import ENDS, becomes, service_of_module, submit
 
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory):
-    with live_service(tmp_path_factory.mktemp("service"), 'cluster = "local(cpus=2)"') as running:
-        yield running
+service = service_of_module('cluster = "local(cpus=2)"')
 
 
 @contextmanager

@@ -10,17 +10,14 @@ from typer.testing import CliRunner
 
 from foresail.cli.main import app_of
 from foresail.client import connection
-from live_service import becomes, live_service, submit
+from live_service import becomes, service_of_module, submit
 from until import until
 
 POLICY = 'policy = "easy,recent,incremental"\ncluster = "local(cpus=4,nodes=1)"'
 SECRET = ("bob", "secretname", "secretcommand")
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory):
-    with live_service(tmp_path_factory.mktemp("service"), POLICY) as running:
-        yield running
+service = service_of_module(POLICY)
 
 
 @pytest.fixture(scope="module")
