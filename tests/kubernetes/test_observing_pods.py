@@ -44,6 +44,9 @@ class FilledMirror:
     gone: dict[str, Pod] = field(default_factory=dict)
     other_nodes: bool = False
 
+    def pod(self, uid: str) -> Pod | None:
+        return self.pods.get(uid)
+
     def all_pods(self) -> dict[str, Pod]:
         return dict(self.pods)
 

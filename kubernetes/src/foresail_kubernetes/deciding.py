@@ -79,7 +79,7 @@ class DecidingKubernetes(KubernetesAdapter):
         entry.attempts, entry.runs, entry.ours = instruction.attempt, True, True
         entry.chosen = instruction.placement.tasks_by_node[0][0]
         self.next_seconds = 0.0
-        pod = self._mirror.all_pods().get(entry.uid)
+        pod = self._mirror.pod(entry.uid)
         if pod is not None:  # else that it has gone is news to come
             self._bind(pod, entry)
 

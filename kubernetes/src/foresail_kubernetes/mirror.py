@@ -111,6 +111,11 @@ class Mirror:
             long_ago = time.monotonic() - _PATIENCE_SECONDS
             return next((why for since, why in self._problems.values() if since < long_ago), "")
 
+    def pod(self, uid: str) -> Pod | None:
+        """Return a pod, if it is there."""
+        with self._lock:
+            return self._pods.there.get(uid)
+
     def all_pods(self) -> dict[str, Pod]:
         """Return all pods, by uid."""
         with self._lock:
