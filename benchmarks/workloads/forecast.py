@@ -49,14 +49,14 @@ def _measured(text: str) -> Iterator[Measurement]:
         ],
     )
     outlook, forecaster = _with_a_day(controller), StartForecaster()
+    jobs, running = outlook.waiting.jobs, [*controller.running.values()]
+    drawn = forecaster.draw(jobs, running, controller.now, 1, 0)
+    ids = [*jobs.places, *(each.job.job_id for each in running)]
+    runtimes = dict(zip(ids, np.concatenate(drawn, axis=1)[0].tolist(), strict=True))
 
     def by_the_engine() -> None:
-        jobs, running = outlook.waiting.jobs, [*controller.running.values()]
-        drawn = forecaster.draw(jobs, running, controller.now, 1, 0)
         scheduler, _, correction = policy.build()
         fork = controller.fork(scheduler, copy.deepcopy(controller.predictor), correction)
-        ids = [*jobs.places, *(each.job.job_id for each in running)]
-        runtimes = dict(zip(ids, np.concatenate(drawn, axis=1)[0].tolist(), strict=True))
         deque(simulate_forward(fork, runtimes), maxlen=0)
 
     seconds, reference = best_in_turns(
