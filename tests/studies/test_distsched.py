@@ -48,7 +48,7 @@ def made(part):
     parameters = PackingParameters(
         part=part, hours=0.25, history_hours=1.0, jobs=24, machines=6, most_tasks=12, load=1.2
     )
-    return generate("packing", parameters, 2)
+    return generate("packing", parameters, 4)
 
 
 def run(policy, workload, **options):

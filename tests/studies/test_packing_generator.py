@@ -29,6 +29,20 @@ def test_load_deadlines_and_machines():
     assert real_use(workload, cluster).segments.shape[0] == workload.usage.height
 
 
+def test_requests_are_as_far_from_use_as_published():
+    """A fifth of the jobs ask for their use within a factor of two, 74 % for more (figure 5.1)."""
+    parameters = PackingParameters(jobs=1500, machines=40, users=200, most_tasks=3)
+    workload = generate("packing", parameters, 5)
+    seconds = pl.col("end_seconds") - pl.col("start_seconds")
+    core_seconds = pl.col("average_cpus") * seconds
+    used = workload.usage.group_by("job_id").agg(cpus=core_seconds.sum() / seconds.sum())
+    asked = workload.jobs.join(used, on="job_id")
+    ratio = (asked["cpus_per_task"] / asked["cpus"]).to_numpy()
+    assert np.mean((ratio >= 0.5) & (ratio <= 2.0)) == pytest.approx(0.2, abs=0.05)
+    assert np.mean(ratio > 2.0) == pytest.approx(0.74, abs=0.05)
+    assert 0.5 < np.mean(ratio > 10.0) / np.mean(ratio > 2.0) < 0.6
+
+
 def test_history_is_of_the_same_applications_and_other_jobs():
     run, history = made(), made(part="history", history_hours=6.0)
     assert len(history) == 180
@@ -42,7 +56,7 @@ def test_history_is_of_the_same_applications_and_other_jobs():
 
 def test_no_task_uses_more_than_a_machine_has():
     """Not even for a moment, or who plans with maxima could start it nowhere."""
-    workload = made(load=0.8, utilisation=0.9)
+    workload = made(load=0.8)
     most = workload.usage["maximum_cpus"]
     assert most.max() == 8.0
     assert (workload.usage["average_cpus"] <= most).all()

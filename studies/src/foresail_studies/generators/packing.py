@@ -28,7 +28,10 @@ _SLO_SHARE: Final = 0.5
 _CPU_REQUESTS: Final = np.array([0.5, 1.0, 2.0, 4.0])
 _MEMORY_PER_CPU: Final = np.array([1.0, 2.0, 4.0])
 _MEMORY_SHARES: Final = (0.3, 0.9)
-_UTILISATION_LOG_DEVIATION: Final = 0.4
+_REQUEST_OVER_USE: Final = ((0.0, 0.25), (0.06, 0.5), (0.26, 2.0), (0.6, 10.0), (1.0, 100.0))
+"""Shares of applications that ask for at most so many times the cpus that they use: 20 % within a
+factor of two and 74 % more, most of these over ten times (figure 5.1 and section 5.1.1); the least
+and the most are chosen."""
 _MACHINE_CPUS: Final = 8.0
 _MACHINE_GIBIBYTES: Final = 48.0
 _APPLICATIONS_PER_USER: Final = 3
@@ -70,11 +73,9 @@ class PackingParameters:
     single_task_share: float = 0.4
     most_tasks: int = 400
     """Share of jobs of one task; the others have 2 to so many, few mostly."""
-    utilisation: float = 0.5
-    """What a typical application uses of the cpus that it asks for."""
 
     def __post_init__(self) -> None:
-        require_positive(self, "hours", "history_hours", "load", "utilisation")
+        require_positive(self, "hours", "history_hours", "load")
         require_at_least(self, 1, "jobs", "machines", "users")
         require_at_least(self, 2, "most_tasks")
         require_share(self, "single_task_share")
@@ -86,14 +87,14 @@ def packing(parameters: PackingParameters, random: np.random.Generator) -> Workl
     """Two hours of jobs like those DistSched was tried on: tasks, their use, deadlines, machines.
 
     As in ``usage``, an application has a request, a median runtime and a share of its request that
-    it uses, and its jobs and their tasks scatter around them. Source: Park's dissertation, section
-    5.4.1.
+    it uses (as published for Google's jobs), and its jobs and their tasks scatter around them.
+    Source: Park's dissertation, section 5.4.1.
     """
     count = parameters.users * _APPLICATIONS_PER_USER
     cpus = np.minimum(random.choice(_CPU_REQUESTS, count), _MACHINE_CPUS)
     memory = cpus * random.choice(_MEMORY_PER_CPU, count)
     memory = np.minimum(memory, _MACHINE_GIBIBYTES) * _GIBIBYTE
-    used_cpus = cpus * parameters.utilisation * _scatter(_UTILISATION_LOG_DEVIATION, count, random)
+    used_cpus = np.minimum(cpus / _request_over_use(count, random), _MACHINE_CPUS)
     used_memory = memory * random.uniform(*_MEMORY_SHARES, count)
     levels = np.exp(random.uniform(*_LOG_MEDIAN_SECONDS, count)), used_cpus, used_memory
     run, history = random.spawn(2)
@@ -105,6 +106,14 @@ def packing(parameters: PackingParameters, random: np.random.Generator) -> Workl
     more = round(parameters.jobs * parameters.history_hours / parameters.hours)
     jobs = _drawn(parameters, levels, history, more)
     return _workload(jobs, cpus, memory, stretch, parameters, history)
+
+
+def _request_over_use(count: int, random: np.random.Generator) -> Floats:
+    """Draw requests over use of so many applications, evenly over their shares."""
+    shares, ratios = np.array(_REQUEST_OVER_USE).T
+    even = (random.permutation(count) + random.random(count)) / count
+    drawn: Floats = np.exp(np.interp(even, shares, np.log(ratios)))
+    return drawn
 
 
 class _PackingJobs(NamedTuple):
