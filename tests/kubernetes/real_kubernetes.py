@@ -75,13 +75,13 @@ class RealCluster:
         self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=true")
 
 
-def pod(name: str, cpu: str = "1", **more: Any) -> dict[str, Any]:
-    """A pod that asks for some cpus; what is given beside goes into its specification."""
+def pod(name: str, cpu: str = "1", memory: str = "1Gi", **more: Any) -> dict[str, Any]:
+    """A pod that asks for so much; what is given beside goes into its specification."""
     metadata = {"name": name, "namespace": "default", **more.pop("metadata", {})}
     container = {
         "name": "main",
         "image": "registry.example/lab/train:2",
-        "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}},
+        "resources": {"requests": {"cpu": cpu, "memory": memory}},
     }
     spec = {
         "schedulerName": "nobody",

@@ -34,6 +34,8 @@ class Answering(Connection):
         self, method: str, path: str, query: Any = None, body: Any = None, *_: Any, **__: Any
     ) -> bytes:
         self.asked.append((method, path, body))
+        if not self.answers:
+            pytest.fail("nothing more was to be asked")
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -151,13 +153,14 @@ class Leases(Connection):
         self.lease: dict[str, Any] | None = None
         self.version = 0
         self.is_away = False
+        self.trouble: Exception = OSError("away")
 
     async def ask(
         self, method: str, path: str, query: Any = None, body: Any = None, *_: Any, **__: Any
     ) -> bytes:
         await asyncio.sleep(0)
         if self.is_away:
-            raise OSError("away")
+            raise self.trouble
         if method == "GET":
             if self.lease is None:
                 raise RefusedError(404, b"", "GET")
@@ -229,6 +232,9 @@ def test_a_lease_that_is_not_renewed_is_taken_after_its_holder_has_stopped(
         await b.ask()
         assert b.is_held
         assert "OSError" in b.problem
+        server.trouble = RuntimeError("nobody has thought of it")
+        await b.ask()
+        assert "RuntimeError" in b.problem
         clock.now += 10.0
         assert not b.is_held
 

@@ -93,7 +93,8 @@ def test_it_goes_on_after_kills(cluster: RealCluster, tmp_path: Path) -> None:
     for number in range(kills):
         victim = ("service", "apiserver", "etcd")[number % 3]
         with live_service(tmp_path, lines(cluster)) as service:
-            cluster.create(*(ours(f"{victim}{number}-{each}", "100m") for each in range(9)))
+            names = [f"{victim}{number}-{each}" for each in range(9)]
+            cluster.create(*(ours(name, "100m", memory="64Mi") for name in names))
             until(are_bound(9 * number + 1), "some are bound", 60.0)
             if victim == "service":
                 service.process.kill()

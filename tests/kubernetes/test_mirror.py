@@ -129,8 +129,9 @@ def test_pages_and_events_make_what_there_is(begin: Any) -> None:
         RefusedError(410, b"too old", "watch"),
         msgspec.json.encode({"type": "ERROR", "object": {"code": 410, "message": "too old"}}),
         b"{garbage",
+        RuntimeError("nobody has thought of it"),
     ],
-    ids=["refused", "event", "garbage"],
+    ids=["refused", "event", "garbage", "unknown"],
 )
 def test_what_is_too_old_is_listed_again(begin: Any, trouble: Any) -> None:
     """What came and went meanwhile is found by the difference; the rest is no news."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from foresail_kubernetes.connection import UNREACHABLE, Connection, RefusedError
+from foresail_kubernetes.connection import Connection, RefusedError
 
 _DURATION_SECONDS: Final = 15
 _RENEW_SECONDS: Final = 3.0
@@ -54,7 +54,7 @@ class Lease:
                 self._held_until, self.problem = began + _DURATION_SECONDS, ""
         except RefusedError as error:
             self.problem = f"the lease is refused: {error}"
-        except (*UNREACHABLE, msgspec.DecodeError) as error:
+        except Exception as error:  # whatever it is, it is asked for again
             self.problem = f"the lease is not renewed: {type(error).__name__}: {error}"
 
     async def give_up(self) -> None:

@@ -187,9 +187,10 @@ class Mirror:
                 self._is_away(kind.path, _said(error))
             except UNREACHABLE as error:
                 self._is_away(kind.path, " ".join(f"{type(error).__name__}: {error}".split()))
-            except (msgspec.DecodeError, ValueError) as error:
+            except Exception as error:  # what it says is not understood: the mirror goes on
                 kind.version = None
-                self._is_away(kind.path, f"what it says is not understood: {error}")
+                why = f"it is not understood ({type(error).__name__}: {error})"
+                self._is_away(kind.path, why)
             if time.monotonic() - begin >= 2.0 * pause:
                 pause = _FIRST_PAUSE_SECONDS
             await asyncio.sleep(pause * random.uniform(0.7, 1.3))
