@@ -285,8 +285,10 @@ class QueueTable:
 
     def _reserved(self) -> dict[int, float]:
         """Planned starts (seconds) by slot, as the last pass has them."""
-        slots, starts = self._tables.plan[: self._counts[queue.RESERVED]].T
-        return dict(zip(slots.astype(np.int64).tolist(), starts.tolist(), strict=True))
+        rows = self._tables.plan[: self._counts[queue.RESERVED]]
+        if len(rows) == 1:  # as of EASY, where arrays would take longer
+            return {int(rows.item(0)): rows.item(1)}
+        return dict(zip(rows[:, 0].astype(np.int64).tolist(), rows[:, 1].tolist(), strict=True))
 
     def queue(self) -> list[int]:
         """Slots of all waiting jobs, in queue order."""
