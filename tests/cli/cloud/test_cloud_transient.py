@@ -159,8 +159,41 @@ def test_the_headline_is_what_the_check_found(market):
     by_model = record["availability"]
     least = min(after, by_model, record["availability_in_history"])
     assert record["availability_expected"] == pytest.approx(least)
-    said = " ".join(run(*asked).stdout.split())
+    result = run(*asked)
+    said = " ".join(result.stdout.split())
     assert ("the history does not bear that out" in said) == (least < by_model)
+    missed = min(after, record["availability_in_history"]) < 0.99
+    assert missed is not record["accepted"]
+    assert result.exit_code == missed
+    assert ("Not accepted" in said) == missed
+
+
+def test_a_plan_that_its_history_does_not_bear_out_is_not_accepted(tmp_path):
+    """Markets that fail together: one that is never down is the cheapest plan that would have held.
+
+    Without it none would have, and the best is said.
+    """
+    lines = ["timestamp,az,instance_type,os,spot_price,on_demand_price"]
+    for day in range(1, 31):
+        for zone, price in (("a", 0.1), ("b", 0.11), ("c", 0.3)):
+            spot = 0.9 if zone != "c" and day % 10 == 0 else price
+            lines.append(f"2015-04-{day:02d} 00:00:00+00:00,{zone},small,Linux,{spot},0.4")
+    history, machines = tmp_path / "history.csv", tmp_path / "machines.csv"
+    history.write_text("\n".join(lines) + "\n")
+    machines.write_text(MACHINES)
+    asked = ("--prices", history, "--machines", machines, "--capacity", 10, "--doubt", 0)
+    result = run(*asked, "--market", "[ab]/*", "--availability", 0.98)
+    said = " ".join(result.stdout.split())
+    assert result.exit_code == 1
+    assert "Not accepted: 0.98 of the time was missed in all of the history." in said
+    assert "The best, which would not either, is planned for 0.9, at " in said
+    assert ": there 0.9" in said
+    held = run(*asked, "--availability", 0.99999, "--format", "json")
+    assert held.exit_code == 0, held.exception
+    record = json.loads(held.stdout)
+    assert record["accepted"] is True
+    assert record["availability_in_history"] == 1.0
+    assert [each.type.name for each in from_record(record).rented] == ["c/small"]
 
 
 def test_how_often():
@@ -235,8 +268,8 @@ def test_learned_from_histories(market, tmp_path):
         "--format",
         "json",
     )
-    assert result.exit_code == 0, result.exception
     record = json.loads(result.stdout)
+    assert result.exit_code == (not record["accepted"])
     plan = from_record(record)
     assert plan.availability >= 0.99
     assert all(each.type.price_per_unit_hour == pytest.approx(0.012) for each in plan.rented)

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import typer
+
 from foresail.cli.formats import refuse
 from foresail.cli.progress import doing
 from foresail.cli.renting_options import AnswerOptions, naming_options
@@ -68,7 +70,7 @@ def command(
     """The cheapest mix of transient machines that has a capacity with some availability.
 
     Types are read from a file, or estimated from histories of their markets. The plan is printed
-    as a table or as JSON that an adapter can apply.
+    as a table or as JSON that an adapter can apply. Exit status 1: histories do not bear it out.
 
     Options:
         capacity UNITS: Capacity that the service needs.
@@ -121,7 +123,10 @@ def command(
             along = tier_frontier(offers, parts, extra_nines=extra_nines)
             answer = TransientAnswer(offers, planned, availability, along)
             if learned is not None:
-                answer = replace(answer, realised=realised_availability(learned.history, planned))
+                had = partial(realised_availability, learned.history)
+                answer = replace(
+                    answer, realised=had(planned), held=[had(each) for _, each in along]
+                )
         else:
             answer = _answer(offers, capacity, availability, made, extra_nines, learned, windows)
     answering.answer(
@@ -131,6 +136,8 @@ def command(
         lambda: transient_page(answer),
         plan=answer.plan.to_record(),
     )
+    if not answer.is_accepted:
+        raise typer.Exit(1)
 
 
 def _answer(
@@ -257,6 +264,7 @@ def _held(history: JointHistory, planned: CapacityPlan, answer: TransientAnswer)
         realised=realised(history, planned).availability,
         shuffled=float(apart.mean()),
         together=correlated_pairs(history.only([each.type.name for each in planned.rented])),
+        held=[realised(history, each).availability for _, each in answer.frontier],
     )
 
 

@@ -30,6 +30,7 @@ ORACLE: Final = "oracle"
 """The window whose plans are made of the time that they are held to."""
 
 AnyPlan = CapacityPlan | TieredPlan
+_IN_HISTORY: Final = "in all of the history"
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,13 @@ class TransientAnswer:
     """Pairs of the plan's markets and how their being up is correlated, the most first; pairs of
     which one never changed are left out."""
     windows: Sequence[TrailingWindow] = ()
+    held: Sequence[float] = ()
+    """Share of the time in all of the history for each plan of the frontier."""
+
+    @property
+    def is_accepted(self) -> bool:
+        """Return whether the target was met wherever the plan, or plans like it, were held to."""
+        return all(known >= self.target for known in _checked(self).values())
 
 
 def transient_page(answer: TransientAnswer) -> CloudPage:
@@ -143,7 +151,24 @@ def sentences(answer: TransientAnswer) -> list[str]:
         if answer.shuffled is not None:
             apart = f"; had the markets not moved together, {_said_often(answer.shuffled)}"
         said.append(f"In all of the history, {had} {_said_often(answer.realised)}{apart}.")
-    return said
+    return said if answer.is_accepted else [*said, _refused(answer)]
+
+
+def _refused(answer: TransientAnswer) -> str:
+    """Say that a plan is not accepted, where it failed, and what the history allows."""
+    missed = [where for where, known in _checked(answer).items() if not known >= answer.target]
+    asked = f"Not accepted: {answer.target:.12g} of the time was missed {', '.join(missed)}."
+    if _IN_HISTORY not in missed:
+        return f"{asked} Plans for more than that are surer (--extra-nines)."
+    pairs = zip(answer.held, answer.frontier, strict=True)
+    plans = [(planned.price_per_hour, known, target) for known, (target, planned) in pairs]
+    enough = [each for each in plans if each[1] >= answer.target]
+    price, known, target = min(enough) if enough else max(plans, key=lambda each: each[1])
+    which = "The cheapest that would have had it" if enough else "The best, which would not either,"
+    return (
+        f"{asked} {which} is planned for {target:.12g}, at {number(price)} an hour: "
+        f"there {_said_often(known)}."
+    )
 
 
 def _machines(planned: AnyPlan) -> int:
@@ -158,7 +183,7 @@ def _checked(answer: TransientAnswer) -> dict[str, float]:
         if each.name != ORACLE
     }
     if answer.realised is not None:
-        checked["in all of the history"] = answer.realised
+        checked[_IN_HISTORY] = answer.realised
     return checked
 
 
@@ -378,6 +403,7 @@ def transient_record(answer: TransientAnswer) -> dict[str, Any]:
         record["correlations"] = _together_table(answer.together).table.to_dicts()
     found = [each for each in _checked(answer).values() if not math.isnan(each)]
     record["availability_expected"] = min([1.0 - _shortfall(answer.plan), *found])
+    record["accepted"] = answer.is_accepted
     if answer.windows:
         record["windows"] = windows_table(answer.windows).table.fill_nan(None).to_dicts()
     return record
