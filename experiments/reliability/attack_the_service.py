@@ -28,6 +28,7 @@ import httpx
 import numpy as np
 import psutil
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "service"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "docs"))
 

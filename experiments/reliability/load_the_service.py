@@ -19,6 +19,7 @@ import httpx
 import numpy as np
 import psutil
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "service"))
 
 from live_service import LiveService, live_service

@@ -23,6 +23,7 @@ from typing import Any, Final
 import numpy as np
 import psutil
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "service"))
 
 from filled_store import fill

@@ -16,9 +16,9 @@ from foresail.client.job_options import OPTIONS, asked_by_script, asked_jobs
 from foresail.live.jobs_file import InvalidJobs
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
-from foresail.service.api.callers import ClusterLimits, KnownDirectories
 from foresail.service.api.problems import _refusal
 from foresail.service.api.submissions import JobChecks, JobRequest, JobsRequest
+from foresail.service.parts import ClusterLimits, KnownDirectories
 
 OF_A_LIBRARY = re.compile(
     r"Input should|should (have|match|be)|alidation error|Error\b|Value error|out of range|"
