@@ -79,7 +79,7 @@ def fill(configuration: ServiceConfiguration, finished: int, queued: int, cpus: 
         now = min(time.time(), now + _STEP_SECONDS)
     sql_store.time = time
     inbox.close()
-    given.settle(store.next_number() - 1)
+    given.close()
     store.close()
 
 
