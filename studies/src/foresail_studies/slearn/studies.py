@@ -541,12 +541,13 @@ def _maps(
 class RealTasksParameters(StudyParameters, quick="seeds=6", minutes=(1, 3)):
     """Parameters of ``slearn-real-tasks``."""
 
-    POSITIVE: ClassVar[tuple[str, ...]] = ("jobs", "load")
+    POSITIVE: ClassVar[tuple[str, ...]] = ("jobs", "dags", "load")
 
     seeds: int = 20
 
     jobs: int = 1250
-    """Of a run."""
+    dags: int = 900
+    """Jobs of a run, and chains of two to five of them of a kind."""
     load: float = 1.05
     """Mean load of the run; by default that of 2STrace."""
     log: str = ""
@@ -562,12 +563,16 @@ class RealTasksParameters(StudyParameters, quick="seeds=6", minutes=(1, 3)):
 def real_tasks(parameters: RealTasksParameters) -> Study:
     """SLearn against history on the tasks of a real log, by where the first threshold is."""
     scaled = scaled_threshold(Path(parameters.log))
-    settings = f'source="{parameters.log}",load={parameters.load:g},jobs={parameters.jobs}'
+    source = f'source="{parameters.log}",load={parameters.load:g}'
     cases: list[GridPoint] = []
     for name, seconds in (("published", SMALL_SECONDS), ("scaled", scaled)):
         policies = _with_threshold(seconds)
-        trial = partial(_policy_trial, policies)
-        cases += _cases([made_by("slearn", name, settings)], parameters.seeds, policies, trial)
+        jobs = made_by("slearn", name, f"{source},jobs={parameters.jobs}")
+        chains = made_by("slearn_dag", f"{name}-chains", f"{source},dags={parameters.dags}")
+        for place, ours, other in ((jobs, SLEARN, _HYBRID), (chains, _HYBRID, SLEARN)):
+            trial = partial(_policy_trial, policies, policies[ours])
+            systems = [each for each in policies if each != other]
+            cases += _cases([place], parameters.seeds, systems, trial)
     return declared("slearn-real-tasks", MEASURES, cases, threshold_seconds=scaled)
 
 
@@ -576,6 +581,7 @@ def _with_threshold(seconds: float) -> Mapping[str, str]:
     first = f"first_threshold_seconds={seconds:g}"
     return {
         SLEARN: f"slearn({first})",
+        _HYBRID: f"slearn({first},later_stages=history),history_point",
         SIGMA: f"predicted_queues({first}),history_point",
         POINT: f"predicted_queues({first}),history_point(utility=median)",
         LAS: f"las({first})",
@@ -586,8 +592,7 @@ def _with_threshold(seconds: float) -> Mapping[str, str]:
 
 
 def _policy_trial(
-    policies: Mapping[str, str], run: str, history: str, seed: int, system: str
+    policies: Mapping[str, str], ours: str, run: str, history: str, seed: int, system: str
 ) -> TaskTrial:
-    """Trial of a system's policy, with SLearn's speed-up over it."""
-    policy = policies[system]
-    return TaskTrial(run, history, seed, policy, policies[SLEARN], policy)
+    """Trial of a system's policy, with the speed-up of ours over it."""
+    return TaskTrial(run, history, seed, policies[system], ours, policies[system])
