@@ -37,9 +37,8 @@ def _tier(text: str) -> Tier:
     try:
         return Tier(name.strip(), float(units))
     except ValueError:
-        raise InputError(
-            "no tier", field="--tier", value=text, expected="NAME=UNITS, such as web=20"
-        ) from None
+        expected = "NAME=UNITS, such as web=20"
+        raise InputError("no tier", field="--tier", value=text, expected=expected) from None
 
 
 _OPTIONS: Final = {
@@ -82,8 +81,7 @@ def command(
         window DAYS: With --prices: learn from the last days.
         doubt HOURS: With --prices: put so many hours, half of them down, to each.
         correlated: With --prices: markets may fail together.
-        windows --check-window DAYS: With --prices: plan of so many days again and again, and see
-            what holds.
+        windows --check-window DAYS: With --prices: see what holds of plans of so many days.
         tiers --tier NAME=UNITS: A tier, instead of --capacity; may be repeated.
         made --plan FILE.json: With --prices: a plan that was made before; see what it would have
             had.
@@ -170,7 +168,7 @@ def _answer(
     if learned is None:
         return answer
     checked = _checked(learned, planned, windows) if windows else ()
-    return _held(learned.history, planned, replace(answer, windows=checked))
+    return _held(learned.history, [planned, *along], replace(answer, windows=checked))
 
 
 @dataclass(frozen=True)
@@ -231,10 +229,8 @@ def _learned(
     from foresail.cloud.transient.plan import kinds_of_markets, read_kinds
 
     if machines is None:
-        raise InputError(
-            "nothing says what capacity the machines have",
-            expected="--machines FILE with instance_type and capacity",
-        )
+        problem = "nothing says what capacity the machines have"
+        raise InputError(problem, expected="--machines FILE with instance_type and capacity")
     by_type = read_kinds(machines)
     histories = [each for each in load_histories(prices) if fnmatch(each.market, market)]
     if not histories:
@@ -250,21 +246,24 @@ def _require_days(option: str, days: float) -> None:
         raise InputError("no number of days", field=option, value=days, expected="above 0")
 
 
-def _held(history: JointHistory, planned: CapacityPlan, answer: TransientAnswer) -> TransientAnswer:
-    """Hold a plan to a history, of its markets and perhaps others."""
+def _held(
+    history: JointHistory, plans: Sequence[CapacityPlan], answer: TransientAnswer
+) -> TransientAnswer:
+    """Hold the answer's plan, then those of its frontier, to a history of their markets."""
     import numpy as np
 
     from foresail.cloud.histories import correlated_pairs
     from foresail.cloud.transient.estimating import realised, shuffled_availability
 
+    found = [realised(history, each).availability for each in plans]
     random = np.random.default_rng(_SEED)
-    apart = shuffled_availability(history, planned, draws=_DRAWS, random=random)
+    apart = shuffled_availability(history, plans[0], draws=_DRAWS, random=random)
     return replace(
         answer,
-        realised=realised(history, planned).availability,
+        realised=found[0],
         shuffled=float(apart.mean()),
-        together=correlated_pairs(history.only([each.type.name for each in planned.rented])),
-        held=[realised(history, each).availability for _, each in answer.frontier],
+        together=correlated_pairs(history.only([each.type.name for each in plans[0].rented])),
+        held=found[1:],
     )
 
 
