@@ -17,7 +17,7 @@ from foresail.model.errors import InputError
 from foresail.model.registry import find
 from foresail_kubernetes.deciding import DecidingKubernetes
 from foresail_kubernetes.records import Pod
-from test_binding import Answering, Held, refused, there
+from test_binding_pods import Answering, Held, refused, there
 from test_observing_pods import NOW, FilledMirror, bound, ended, made, owned
 from test_pods_and_nodes import node
 
