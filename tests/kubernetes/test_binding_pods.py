@@ -126,7 +126,7 @@ def test_without_the_lease_nothing_is_bound() -> None:
 
 
 def test_no_more_than_so_many_are_bound_at_once() -> None:
-    """Of a hundred, 32."""
+    """Bindings at once are 32 of a hundred."""
     most = now = 0
 
     class Counting(Answering):

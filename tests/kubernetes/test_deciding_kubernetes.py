@@ -83,7 +83,7 @@ def test_pods_are_bound_where_there_is_room(cluster: RealCluster, tmp_path: Path
 
 @pytest.mark.slow
 def test_it_goes_on_after_kills(cluster: RealCluster, tmp_path: Path) -> None:
-    """Of itself in the middle of binding, and of API server and etcd: each pod begins once."""
+    """Kills of the service in mid-binding, of API server and etcd: each pod begins once."""
     kills, waiting = of_a_series(20, short=3), 4
     cluster.create(*(ours(f"wide{number}", "9") for number in range(waiting)))
 

@@ -155,7 +155,7 @@ FULL = [bound(made(f"f{number}", "100m", owner=owned("DaemonSet", "x"))) for num
     ],
 )
 def test_no_use_is_seen_before_it_is_bound(tmp_path: Path, change: Any, why: str) -> None:
-    """What the policy could not know: nothing is asked of the API server."""
+    """Obstacles that the policy could not know: nothing is asked of the API server."""
     decides = decider(tmp_path, ours())
     change(decides.mirror)
     decides.look()
@@ -219,7 +219,7 @@ def test_without_the_lease_it_is_away(tmp_path: Path) -> None:
 def test_after_a_restart_starts_are_carried_out_once(
     tmp_path: Path, left: Pod | None, bindings: list[str], said: list[str]
 ) -> None:
-    """What was instructed and is bound nowhere is bound; all else is as it is found."""
+    """Starts that were instructed and are bound nowhere are bound; all else is as found."""
     decides = Decider(tmp_path, MirrorOfAnswers(b"{}"))
     if left is not None:
         decides.mirror.put(left)
@@ -233,7 +233,7 @@ def test_after_a_restart_starts_are_carried_out_once(
 
 @pytest.mark.parametrize("given", [{"decides": "Not a name"}, {"namespace": "a/b"}])
 def test_names_are_names(given: dict[str, str]) -> None:
-    """Of schedulers and namespaces: parts of addresses."""
+    """Names of schedulers and namespaces are parts of addresses."""
     entry = find("cluster", "kubernetes")
     with pytest.raises(InputError, match="is no name"):
         entry.build(entry.parameters(**given))

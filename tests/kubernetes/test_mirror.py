@@ -134,7 +134,7 @@ def test_pages_and_events_make_what_there_is(begin: Any) -> None:
     ids=["refused", "event", "garbage", "unknown"],
 )
 def test_what_is_too_old_is_listed_again(begin: Any, trouble: Any) -> None:
-    """What came and went meanwhile is found by the difference; the rest is no news."""
+    """Pods that came and went meanwhile are found by the difference; the rest is no news."""
     mirror, connection = begin(
         [page("a", "b"), page("b", "c", version=50)], [b"", trouble], [b"", line("ADDED", "d", 51)]
     )
@@ -193,7 +193,7 @@ def test_a_file_that_says_nothing_is_refused(
 def test_a_real_one_is_followed_through_kill_9(
     cluster: RealCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of API server and etcd; nothing that came or went meanwhile is missed."""
+    """Kills of API server and etcd: nothing that came or went meanwhile is missed."""
     cluster.create(*(pod(f"p{number}") for number in range(30)))
     mirror = Mirror.begun(Access(str(cluster.config)))
     try:

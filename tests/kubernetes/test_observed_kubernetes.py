@@ -156,7 +156,7 @@ def test_it_keeps_to_its_joints() -> None:
 
 
 def test_it_has_the_version_and_needs_it() -> None:
-    """Of the product, exactly; and the record of its parameters is the registry's."""
+    """Versions are exactly the product's; the record of parameters is the registry's."""
     import foresail
 
     text = (ROOT / "kubernetes" / "pyproject.toml").read_text("utf-8")

@@ -187,7 +187,7 @@ def test_what_is_deleted_has_ended(watcher: Watcher) -> None:
 
 
 def test_what_belongs_to_a_node_is_load(watcher: Watcher) -> None:
-    """Of a DaemonSet, and what was to run for ever before anybody looked; no jobs."""
+    """Pods of a DaemonSet, and those to run for ever before anybody looked, are no jobs."""
     agent = watcher.mirror.put(bound(made("d1", "500m", owner=owned("DaemonSet", "agent"))))
     watcher.mirror.put(bound(made("s1", "250m", restartPolicy="Always"), "n2"))
     assert watcher.look() == [
@@ -271,7 +271,7 @@ def test_a_pod_on_a_node_that_is_not_known_yet_begins_later(watcher: Watcher) ->
 
 
 def test_an_absence_is_said(watcher: Watcher) -> None:
-    """As an error that counts as the cluster's; nothing is changed here."""
+    """An error is raised that counts as the cluster's; nothing is changed here."""
     watcher.mirror.problem = "nobody answers"
     with pytest.raises(ConnectionError, match="nobody answers"):
         watcher.look()
@@ -295,7 +295,7 @@ def job_of(event: news.Event) -> str:
 
 
 def test_after_a_restart_all_is_found_again(watcher: Watcher, tmp_path: Path) -> None:
-    """What waits, what runs, what began, ended, came and went meanwhile; old ends are old."""
+    """Pods that wait, run, began, ended, came and went meanwhile; old ends are old."""
     waits, runs, begins, goes, ends = (made(f"u{n}") for n in range(5))
     old = ended(bound(made("u5", created="2026-11-29T20:00:00Z")))
     mirror = watcher.mirror
@@ -327,7 +327,7 @@ def test_after_a_restart_all_is_found_again(watcher: Watcher, tmp_path: Path) ->
 
 
 def test_what_has_ended_is_history(tmp_path: Path) -> None:
-    """Of pods that are there still, in the order of their ends."""
+    """Pods that are there still, in the order of their ends."""
     mirror = FilledMirror({"n1": node("n1")})
     for number, end in ((1, 30.0), (2, 10.0)):
         mirror.put(ended(bound(made(f"u{number}"), at=1000.0), at=1000.0 + end))
@@ -340,7 +340,7 @@ def test_what_has_ended_is_history(tmp_path: Path) -> None:
 
 
 def test_a_cluster_without_nodes_is_waited_for(tmp_path: Path) -> None:
-    """As one that is away."""
+    """A cluster without nodes is taken for one that is away."""
     with pytest.raises(ConnectionError, match="no nodes"):
         KubernetesAdapter(FilledMirror(), tmp_path, print)  # type: ignore[arg-type]
 

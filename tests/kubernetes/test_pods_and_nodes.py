@@ -174,7 +174,7 @@ TEAM = [{"key": "team", "value": "a", "effect": "NoSchedule"}]
     ],
 )
 def test_tolerations(toleration: dict[str, str] | None, allowed: bool) -> None:
-    """As Kubernetes matches them with taints."""
+    """Tolerations match taints as those of Kubernetes do."""
     pod = read({"tolerations": [toleration] if toleration else []})
     assert allows(pod, node(taints=TEAM)) is allowed
     assert allows(pod, node())

@@ -65,7 +65,7 @@ async def status_of(connection: Connection, method: str, path: str, body: object
 
 @pytest.mark.slow
 def test_each_account_can_do_its_work_alone(cluster: RealCluster, tmp_path: Path) -> None:
-    """Of observer, teller and scheduler, by the folder of manifests as it is."""
+    """Accounts of observer, teller and scheduler do their work, by the manifests as they are."""
     cluster.kubectl("apply", "-k", str(ROOT / "deploy" / "kubernetes"))
     cluster.create(pod("a", schedulerName="foresail"), pod("b", schedulerName="foresail"))
     names = ("observer", "teller", "scheduler")

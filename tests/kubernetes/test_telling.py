@@ -61,7 +61,7 @@ def test_what_is_told(starts: Any, known: bool, said: str) -> None:
 
 
 def test_without_a_forecast_the_reason_is_told() -> None:
-    """Of a pod that is left to the cluster."""
+    """A pod that is left to the cluster is told why."""
     held = {"forecast": None, "reason": {"sentence": "left to the cluster: claims devices"}}
     assert told_of(held) == Told("none", "left to the cluster: claims devices")
 

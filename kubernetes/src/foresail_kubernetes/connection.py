@@ -36,7 +36,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Where the API server is: a file and a context of it, or what is found."""
+    """Place of the API server: a file and a context of it, or what is found."""
 
     config: str = ""
     context: str = ""

@@ -52,7 +52,7 @@ class DecidingKubernetes(KubernetesAdapter):
         assert mirror.connection is not None
         self._binder = Binder(mirror.connection, lease)
         self._refusals: dict[str, int] = {}
-        """How often in a row a job was not bound."""
+        """Number of times in a row that a job was not bound."""
         mirror.call(lease.keep())
 
     def resume(

@@ -208,9 +208,8 @@ class State:
             running = tuple(job for job in running if not free.frees_nothing(job.placement))
         if now is None:
             return Visible(free, running)
-        gone = [job for job in self.running.values() if job.expected_end_seconds <= now]
-        if self.down or self.drained:
-            gone = [job for job in gone if not free.frees_nothing(job.placement)]
+        late = [job for job in self.running.values() if job.expected_end_seconds <= now]
+        gone = [job for job in late if not free.frees_nothing(job.placement)]
         if not gone:
             return Visible(free, running)
         free = free.copy()

@@ -53,9 +53,8 @@ class LimitsCache:
 
 
 _DIRECTORY_SECONDS: Final = 5.0
-
-
 _MOST_DIRECTORIES: Final = 10_000
+"""Time for which a directory is taken to be there once it was, and most that are known."""
 
 
 class KnownDirectories:
