@@ -14,6 +14,7 @@ from foresail_kubernetes import binding, lease
 from foresail_kubernetes.binding import Binder, NotBound
 from foresail_kubernetes.connection import Connection, RefusedError
 from foresail_kubernetes.lease import Lease
+from foresail_kubernetes.versions import Served
 from test_observing_pods import made
 
 POD = made("u1", name="train-xxxx2")
@@ -53,7 +54,7 @@ def bound(connection: Connection, held: bool = True) -> list[NotBound]:
     """Bind a pod by its second attempt; what is known not to be bound."""
 
     async def work() -> list[NotBound]:
-        binder = Binder(connection, Held(held))  # type: ignore[arg-type]
+        binder = Binder(connection, Held(held), Served())  # type: ignore[arg-type]
         await binder.bind(POD, "n1", 2)
         return [*binder.not_bound]
 
@@ -92,12 +93,43 @@ def test_what_is_not_known_is_looked_at(answers: list[Any], why: str) -> None:
     connection = Answering(*answers)
     found = bound(connection)
     assert connection.answers == []
-    assert [(each.job_id, each.attempt) for each in found] == [("lab.train-xxxx2", 2)] * bool(why)
+    assert [(each.pod.job_id, each.attempt) for each in found] == [("lab.train-xxxx2", 2)] * bool(
+        why
+    )
     assert all(why in each.why for each in found)
     method, path, body = connection.asked[0]
     assert (method, path) == ("POST", "/api/v1/namespaces/lab/pods/train-xxxx2/binding")
     assert (body["target"]["name"], body["metadata"]["uid"]) == ("n1", "u1")
     assert [method for method, *_ in connection.asked[1:]] == ["GET"] * (len(answers) - 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"{}", ""),
+        (refused(404), ""),  # it has gone
+        (refused(409), ""),  # another pod has its name by now, or it is leaving
+        (refused(429), "a disruption budget keeps it for now"),
+        (refused(403), "this account may not evict pods"),
+        (refused(500), "POST: 500 because"),
+        (TimeoutError(), "the API server did not answer (TimeoutError)"),
+    ],
+)
+def test_an_eviction_is_of_one_pod_and_its_refusal_is_said(answer: Any, why: str) -> None:
+    """By the version that is served, for a pod by its uid; without the lease none is asked for."""
+    connection = Answering(answer)
+
+    async def work(is_held: bool) -> list[str]:
+        binder = Binder(connection, Held(is_held), Served("policy/v1beta1"))  # type: ignore[arg-type]
+        await binder.evict(POD)
+        return [each.why for each in binder.not_evicted]
+
+    assert asyncio.run(work(is_held=False)) == []
+    assert asyncio.run(work(is_held=True)) == [why] * bool(why)
+    ((method, path, body),) = connection.asked
+    assert (method, path) == ("POST", "/api/v1/namespaces/lab/pods/train-xxxx2/eviction")
+    assert (body["apiVersion"], body["kind"]) == ("policy/v1beta1", "Eviction")
+    assert body["deleteOptions"]["preconditions"] == {"uid": "u1"}
 
 
 def test_a_binding_that_is_not_answered_is_given_up_in_time() -> None:
@@ -139,7 +171,7 @@ def test_no_more_than_so_many_are_bound_at_once() -> None:
             return b"{}"
 
     async def work() -> None:
-        binder = Binder(Counting(), Held())  # type: ignore[arg-type]
+        binder = Binder(Counting(), Held(), Served())  # type: ignore[arg-type]
         await asyncio.gather(*(binder.bind(POD, "n1", 1) for _ in range(100)))
 
     asyncio.run(work())

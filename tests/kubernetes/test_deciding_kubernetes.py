@@ -53,6 +53,7 @@ def cpus_by_node(cluster: RealCluster) -> dict[str, float]:
 
 
 def sentence_of(service: LiveService, name: str) -> str:
+    """Return why the job of a pod, or of a group, waits."""
     with service.client() as client:
         rows = client.get("/v1/jobs").json().get("jobs", ())
         (row,) = [each for each in rows if f".{name}+" in each["job_id"]] or [{}]

@@ -15,6 +15,7 @@ from foresail.model.errors import InputError
 from foresail_kubernetes import mirror as mirrors
 from foresail_kubernetes.connection import Access, Connection, RefusedError
 from foresail_kubernetes.mirror import Mirror
+from foresail_kubernetes.versions import Served
 from real_kubernetes import RealCluster, cluster, module_cluster, pod, until
 
 __all__ = ["cluster", "module_cluster"]
@@ -41,6 +42,10 @@ class Scripted(Connection):
         pass
 
     async def ask(self, method: str, path: str, query: Any = None, *_: Any, **__: Any) -> bytes:
+        if path.endswith("podgroups"):
+            raise RefusedError(403, b"", path)
+        if path in ("/apis", "/api/v1"):
+            raise RefusedError(404, b"", path)
         if path.endswith("nodes"):
             page: Any = {"items": [document("n1", 1)], "metadata": {"resourceVersion": "1"}}
         else:
@@ -94,6 +99,19 @@ def begin(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     yield begin
     for each in begun:
         each.close()
+
+
+def test_pod_groups_may_be_forbidden(begin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All else is seen, and that is said to whom it concerns."""
+
+    async def found(_: Connection) -> Served:
+        return Served(pod_groups=("/apis/x/v1/podgroups",))
+
+    monkeypatch.setattr(mirrors, "served", found)
+    mirror, _ = begin([page("a")])
+    assert names(mirror) == {"a"}
+    assert mirror.all_groups() == {}
+    assert "this account may not read pod groups" in mirror.unread
 
 
 def names(mirror: Mirror) -> set[str]:

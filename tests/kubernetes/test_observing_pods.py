@@ -24,6 +24,7 @@ from foresail.schedulers.external import External
 from foresail_kubernetes.mirror import Changes
 from foresail_kubernetes.observing import KubernetesAdapter
 from foresail_kubernetes.records import KubernetesNode, Pod
+from foresail_kubernetes.versions import Served
 from test_pods_and_nodes import asking, node, owned, read
 from toys import Constant, Doubling
 
@@ -43,6 +44,13 @@ class FilledMirror:
     changed: dict[str, Pod] = field(default_factory=dict)
     gone: dict[str, Pod] = field(default_factory=dict)
     other_nodes: bool = False
+    groups: dict[str, int] = field(default_factory=dict)
+    other_groups: bool = False
+    unread: str = ""
+    served: Served = field(default_factory=Served)
+
+    def all_groups(self) -> dict[str, int]:
+        return dict(self.groups)
 
     def pod(self, uid: str) -> Pod | None:
         return self.pods.get(uid)
@@ -54,8 +62,10 @@ class FilledMirror:
         return dict(self.nodes)
 
     def take(self) -> Changes:
-        taken = Changes(self.changed, self.gone, self.all_nodes() if self.other_nodes else None)
-        self.changed, self.gone, self.other_nodes = {}, {}, False
+        nodes = self.all_nodes() if self.other_nodes else None
+        groups = self.all_groups() if self.other_groups else None
+        taken = Changes(self.changed, self.gone, nodes, groups)
+        self.changed, self.gone, self.other_nodes, self.other_groups = {}, {}, False, False
         return taken
 
     def put(self, pod: Pod) -> Pod:

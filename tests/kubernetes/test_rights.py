@@ -18,6 +18,7 @@ from foresail_kubernetes.lease import Lease
 from foresail_kubernetes.mirror import Mirror
 from foresail_kubernetes.records import Pod
 from foresail_kubernetes.telling import FORECAST, Teller
+from foresail_kubernetes.versions import Served
 from real_kubernetes import RealCluster, cluster, module_cluster, pod
 
 __all__ = ["cluster", "module_cluster"]
@@ -92,7 +93,7 @@ def test_each_account_can_do_its_work_alone(cluster: RealCluster, tmp_path: Path
         lease = Lease(connection, "foresail", "foresail-foresail", "me")
         await lease.ask()
         await lease.ask()
-        binder = Binder(connection, lease)
+        binder = Binder(connection, lease, Served())
         await binder.bind(pods["b"], "n1", 1)
         return lease.is_held, [*binder.not_bound]
 
@@ -106,12 +107,15 @@ def test_each_account_can_do_its_work_alone(cluster: RealCluster, tmp_path: Path
         found = {await status_of(connection, method, where, {}) for method in ("DELETE", "PUT")}
         found.add(await status_of(connection, "GET", "/api/v1/secrets"))
         found.add(await status_of(connection, "POST", "/api/v1/namespaces/default/pods", pod("c")))
-        found.add(await status_of(connection, "POST", f"{where}/eviction", {}))
         found.add(await status_of(connection, "PATCH", "/api/v1/nodes/n1", {}))
         return found
 
+    async def evicts(connection: Connection) -> int:
+        return await status_of(connection, "POST", "/api/v1/namespaces/x/pods/y/eviction", {})
+
     for each in (observer, teller, scheduler):
         assert within(each, refused) == {403}
+        assert (within(each, evicts) == 403) is (each is not scheduler)
     row["reason"] = {"sentence": "it is news"}
     with pytest.raises(RefusedError, match="403"):
         within(observer, tells)
@@ -127,7 +131,7 @@ async def other_binds(connection: Connection, one: Pod) -> list[Any]:
     class Held:
         is_held = True
 
-    binder = Binder(connection, Held())  # type: ignore[arg-type]
+    binder = Binder(connection, Held(), Served())  # type: ignore[arg-type]
     await binder.bind(one, "n1", 1)
     return [*binder.not_bound]
 

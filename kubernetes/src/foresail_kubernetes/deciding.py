@@ -1,7 +1,8 @@
 """A Kubernetes cluster whose pods of one scheduler name are bound from here, by a policy.
 
 A start counts as it is instructed, and is confirmed by the watch; what is not bound waits again.
-Pods of other schedulers are left to these, and hold their room once they are bound.
+Pods of other schedulers are left to these, and hold their room once they are bound. A group starts
+whole: one that is bound in part is completed, or else evicted.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from foresail_kubernetes.adapters.kubernetes import DECIDES
 from foresail_kubernetes.binding import Binder, NotBound
 from foresail_kubernetes.lease import Lease
 from foresail_kubernetes.mirror import Mirror
-from foresail_kubernetes.observing import PREFIX, KubernetesAdapter, SeenPod
+from foresail_kubernetes.observing import NOTES_SECONDS, PREFIX, KubernetesAdapter, SeenJob
 from foresail_kubernetes.quantities import added
 from foresail_kubernetes.records import KubernetesNode, Pod, allows
 
@@ -28,6 +29,9 @@ _PAUSE_SECONDS: Final = 2.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 """A pod that was not bound is tried again after so long, and longer each time."""
 _GIVING_UP_SECONDS: Final = 3.0
+_HALF_SECONDS: Final = 4.0
+"""Time for which room, or a pod, is waited for, to complete a group that is bound in part."""
+_EVICT_AGAIN_SECONDS: Final = 5.0
 
 
 class DecidingKubernetes(KubernetesAdapter):
@@ -50,7 +54,9 @@ class DecidingKubernetes(KubernetesAdapter):
         self._scheduler = scheduler
         self._lease = lease
         assert mirror.connection is not None
-        self._binder = Binder(mirror.connection, lease)
+        self._binder = Binder(mirror.connection, lease, mirror.served)
+        self._to_evict: dict[str, float] = {}
+        """Times to ask again for the evictions of pods, by uid."""
         self._refusals: dict[str, int] = {}
         """Number of times in a row that a job was not bound."""
         mirror.call(lease.keep())
@@ -60,15 +66,14 @@ class DecidingKubernetes(KubernetesAdapter):
     ) -> Sequence[news.Event]:
         """Report what is new to the log; bind what was to start and is bound nowhere."""
         events = super().resume(running, known, now)
-        pods = self._mirror.all_pods()
         for each in running:
             entry = self._entries.get(each.job_id.removeprefix(PREFIX))
-            if entry is not None and entry.ours and not entry.is_said and entry.uid in pods:
-                self._bind(pods[entry.uid], entry)
+            if entry is not None and entry.ours and not entry.is_said:
+                self._bind_all(entry)
         return events
 
     def carry_out(self, instruction: Instruction | JobCommand, now: float) -> None:  # noqa: ARG002
-        """Bind a pod, once for each attempt; raises ``ConnectionError`` without the lease."""
+        """Bind pods, once for each attempt; raises ``ConnectionError`` without the lease."""
         self.capabilities.require(instruction)
         if not isinstance(instruction, Start):
             return
@@ -77,17 +82,20 @@ class DecidingKubernetes(KubernetesAdapter):
         if entry is None or instruction.attempt <= entry.attempts:
             return
         entry.attempts, entry.runs, entry.ours = instruction.attempt, True, True
-        entry.chosen = instruction.placement.tasks_by_node[0][0]
+        self._spread(entry, instruction)
         self.next_seconds = 0.0
-        pod = self._mirror.pod(entry.uid)
-        if pod is not None:  # else that it has gone is news to come
-            self._bind(pod, entry)
+        self._bind_all(entry)
 
-    def reports(self, now: float) -> Sequence[news.Event]:
-        """Return what was not bound, then what is new."""
+    def reports(self, now: float) -> list[news.Event]:
+        """Return what is new, then what was not bound; see to what is bound in part."""
         events = super().reports(now)
         self.next_seconds = now + _EVERY_SECONDS
-        return [*events, *self._of_refusals(now)]
+        refused = self._take_refusals()
+        halves = [each for each in self._entries.values() if each.group and not each.is_said]
+        for each in {each.job_id: each for each in (*refused, *halves)}.values():
+            events += self._of_start_in_part(each, now)
+        self._evict(now)
+        return events
 
     def close(self) -> None:
         """Let another replica decide, and end the watches."""
@@ -102,29 +110,64 @@ class DecidingKubernetes(KubernetesAdapter):
         if not self._lease.is_held:
             raise ConnectionError(self._lease.problem or "the lease was not renewed in time")
 
-    def _why_aside(self, pod: Pod) -> str:
-        if pod.scheduler != self._scheduler:
-            return f"is for the scheduler {pod.scheduler[:60]}"
-        return super()._why_aside(pod)
+    def _why_aside(self, entry: SeenJob) -> str:
+        other = next((p for p in entry.pods.values() if p.scheduler != self._scheduler), None)
+        if other is not None:
+            return f"is for the scheduler {other.scheduler[:60]}"
+        return super()._why_aside(entry)
 
     def _instructed(self, running: Sequence[Start], now: float) -> None:
-        there = {each.job_id: each for each in self._mirror.all_pods().values()}
         for each in running:
             job_id = each.job_id.removeprefix(PREFIX)
-            pod = there.get(job_id)
-            job = Job.gang(each.job_id, now, 1) if pod is None else self._job(pod, now)
-            entry = SeenPod(job, "" if pod is None else pod.uid, runs=True, ours=True)
-            entry.attempts, entry.chosen = each.attempt, each.placement.tasks_by_node[0][0]
-            self._entries[job_id] = entry
+            self._entries[job_id] = SeenJob(job_id, runs=True, ours=True, attempts=each.attempt)
+        for uid, pod in self._mirror.all_pods().items():
+            entry = self._recalled(pod)
+            if entry is not None and entry.ours:
+                entry.pods[uid] = pod
+        for each in running:
+            entry = self._entries[each.job_id.removeprefix(PREFIX)]
+            there = entry.pods
+            entry.job = self._job(entry, now) if there else Job.gang(each.job_id, now, 1)
+            self._spread(entry, each)
 
-    def _bind(self, pod: Pod, entry: SeenPod) -> None:
-        """Bind a pod to the node that was chosen, unless that is known to be of no use."""
-        why = self._obstacle(pod, entry.chosen)
-        if why:
-            self._binder.not_bound.append(NotBound(pod.job_id, entry.attempts, why))
-            return
-        self._held.setdefault(entry.chosen, {})[pod.uid] = pod
-        self._mirror.call(self._binder.bind(pod, entry.chosen, entry.attempts))
+    def _spread(self, entry: SeenJob, start: Start) -> None:
+        """Choose a node for each pod that is not bound, among those of a start."""
+        nodes = [node for node, tasks in start.placement.tasks_by_node for _ in range(tasks)]
+        at = {uid: each.node for uid, each in entry.pods.items() if each.node and entry.group}
+        bundles = sorted(entry.bundles, key=lambda some: not any(uid in at for uid in some))
+        for some in bundles:  # where some of a bundle are, there is room for the others
+            found = next((at[uid] for uid in some if uid in at), "")
+            node = found or (nodes[0] if nodes else "")
+            if node in nodes:
+                nodes.remove(node)
+            entry.chosen |= {uid: at.get(uid, node) for uid in some if at.get(uid, node)}
+
+    def _bind_all(self, entry: SeenJob) -> None:
+        """Bind what is not bound of a job, unless that is known to be of no use."""
+        waiting = [uid for uid, each in entry.pods.items() if not each.node]
+        pods = [pod for uid in waiting if (pod := self._mirror.pod(uid)) is not None]
+        if len(pods) < len(waiting) and entry.group:
+            why = "one of its pods has gone"
+        else:  # else that the only one has gone is news to come
+            why = self._hold([(each, entry.chosen.get(each.uid, "")) for each in pods])
+        for each in pods:
+            if why:
+                self._binder.not_bound.append(NotBound(each, entry.attempts, why))
+            else:
+                node = entry.chosen[each.uid]
+                self._mirror.call(self._binder.bind(each, node, entry.attempts))
+
+    def _hold(self, pods: Sequence[tuple[Pod, str]]) -> str:
+        """Hold room for pods on their nodes; returns why one may not be bound to its, if so.
+
+        Room that others hold by then is let go once that is heard.
+        """
+        for pod, name in pods:
+            why = self._obstacle(pod, name)
+            if why:
+                return f"{pod.name}: {why}" if len(pods) > 1 else why
+            self._held.setdefault(name, {})[pod.uid] = pod
+        return ""
 
     def _obstacle(self, pod: Pod, name: str) -> str:
         """Return why a pod should not be bound to a node; empty if it may."""
@@ -139,23 +182,95 @@ class DecidingKubernetes(KubernetesAdapter):
         lacks = [*_lacking(pod, node, [each for uid, each in held.items() if uid != pod.uid])]
         return f"node {name} has too little {lacks[0]} left" if lacks else ""
 
-    def _of_refusals(self, now: float) -> Iterator[news.NotStarted]:
-        """Yield starts that were not carried out."""
+    def _take_refusals(self) -> list[SeenJob]:
+        """Take note of pods that were not bound; returns their jobs."""
+        found = []
         while self._binder.not_bound:
-            job_id, attempt, why = self._binder.not_bound.popleft()
-            entry = self._entries.get(job_id)
-            if entry is None or entry.is_said or not entry.ours or entry.attempts != attempt:
+            pod, attempt, why = self._binder.not_bound.popleft()
+            entry = self._entry(pod)
+            if entry is None or entry.is_said or entry.attempts != attempt:
                 continue
-            entry.runs = entry.ours = False
-            self._held.get(entry.chosen, {}).pop(entry.uid, None)
-            count = self._refusals[job_id] = self._refusals.get(job_id, 0) + 1
-            pause = min(_LONGEST_PAUSE_SECONDS, _PAUSE_SECONDS * 2.0 ** min(count - 1, 9))
-            yield news.NotStarted(now, entry.job.job_id, attempt, why, pause)
+            self._held.get(entry.chosen.pop(pod.uid, ""), {}).pop(pod.uid, None)
+            entry.why = why
+            found.append(entry)
+        return found
 
-    def _left(self, entry: SeenPod, pod: Pod | None, now: float) -> Iterator[news.Event]:
-        self._refusals.pop(entry.job.job_id.removeprefix(PREFIX), None)
-        self._held.get(entry.chosen, {}).pop(entry.uid, None)
-        yield from super()._left(entry, pod, now)
+    def _of_start_in_part(self, entry: SeenJob, now: float) -> Iterator[news.Event]:
+        """Yield that a job was not started, once all is known of its pods; see to its other half.
+
+        What of a group is not bound though other pods are is bound where room is, or else these
+        are evicted.
+        """
+        pods = entry.present
+        waiting = [each for each in pods if not each.node]
+        if self._is_of_others(entry) or any(each.uid in entry.chosen for each in waiting):
+            return  # or answers are still to come
+        bound = [each for each in pods if each.node]
+        if not bound and not entry.over:
+            entry.half_since = None
+            yield from self._not_started(entry, now)
+            return
+        if not waiting and not self._is_short(entry):
+            return  # it is about to be said that it has begun
+        if entry.half_since is None:
+            entry.half_since = now
+        homes = [] if self._is_short(entry) else self._homes(waiting)
+        if homes:
+            entry.chosen |= {pod.uid: node for pod, node in homes}
+            self._bind_all(entry)
+        elif now - entry.half_since >= _HALF_SECONDS:
+            for each in bound:
+                self._to_evict.setdefault(each.uid, now)
+            yield from self._not_started(entry, now)
+
+    def _not_started(self, entry: SeenJob, now: float) -> Iterator[news.Event]:
+        """Yield that a start was none, if there was one."""
+        if not entry.runs:
+            return
+        entry.runs = entry.ours = False
+        count = self._refusals[entry.job_id] = self._refusals.get(entry.job_id, 0) + 1
+        pause = min(_LONGEST_PAUSE_SECONDS, _PAUSE_SECONDS * 2.0 ** min(count - 1, 9))
+        yield news.NotStarted(now, PREFIX + entry.job_id, entry.attempts, entry.why, pause)
+        if entry.group and entry.pods:
+            self._count_load(entry)
+            yield from self._of_aside(entry, now)
+
+    def _is_of_others(self, entry: SeenJob) -> bool:
+        return any(each.scheduler != self._scheduler for each in entry.pods.values())
+
+    def _homes(self, pods: Sequence[Pod]) -> list[tuple[Pod, str]]:
+        """Return nodes that have room for all of some pods; none if there are none."""
+        found: list[tuple[Pod, str]] = []
+        for pod in pods:
+            node = next((name for name in self._nodes if not self._hold([(pod, name)])), "")
+            if not node:
+                break
+            found.append((pod, node))
+        for pod, node in found:
+            del self._held[node][pod.uid]
+        return found if len(found) == len(pods) else []
+
+    def _evict(self, now: float) -> None:
+        """Ask for evictions, again and again as long as they are to be and are not under way."""
+        while self._binder.not_evicted:
+            pod, why = self._binder.not_evicted.popleft()
+            if now - self._noted.get(pod.uid, 0.0) > NOTES_SECONDS:
+                self._noted[pod.uid] = now
+                self._note(f"{PREFIX}{pod.job_id} is not evicted yet: {why}")
+        for uid, at in [*self._to_evict.items()]:
+            there = self._mirror.pod(uid)
+            entry = None if there is None else self._entry(there)
+            if there is None or there.is_leaving or entry is None or entry.is_said:
+                del self._to_evict[uid]
+            elif now >= at:
+                self._to_evict[uid] = now + _EVICT_AGAIN_SECONDS
+                self._mirror.call(self._binder.evict(there))
+
+    def _left(self, entry: SeenJob, now: float) -> Iterator[news.Event]:
+        self._refusals.pop(entry.job_id, None)
+        for uid, node in entry.chosen.items():
+            self._held.get(node, {}).pop(uid, None)
+        yield from super()._left(entry, now)
 
 
 def _lacking(pod: Pod, node: KubernetesNode, others: Sequence[Pod]) -> Iterator[str]:

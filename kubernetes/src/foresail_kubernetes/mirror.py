@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, Generic, Self, TypeVar
 
@@ -20,7 +21,9 @@ import msgspec
 
 from foresail_kubernetes import wire
 from foresail_kubernetes.connection import UNREACHABLE, Access, Connection, RefusedError
+from foresail_kubernetes.groups import least_of
 from foresail_kubernetes.records import KubernetesNode, Pod, node_of, pod_of
+from foresail_kubernetes.versions import Served, served
 
 _PAGE: Final = 500
 _FIRST_PAUSE_SECONDS: Final = 0.5
@@ -31,7 +34,7 @@ _PATIENCE_SECONDS: Final = 3.0
 """Absence of the API server that is not worth a word."""
 _FIRST_LIST_SECONDS: Final = 60.0
 
-_Record = TypeVar("_Record", bound=Pod | KubernetesNode)
+_Record = TypeVar("_Record", bound=Pod | KubernetesNode | int)
 _Answer = TypeVar("_Answer")
 
 
@@ -45,6 +48,8 @@ class Changes:
     """Pods that are there no more, as they were last."""
     nodes: Mapping[str, KubernetesNode] | None
     """All nodes by name, if one of them is another now."""
+    groups: Mapping[str, int] | None = None
+    """Least numbers of pods that start together, by namespace and name of the group, likewise."""
 
 
 class _Kind(Generic[_Record]):
@@ -75,17 +80,23 @@ class Mirror:
         self._lock = threading.Lock()
         self._changed: dict[str, Pod] = {}
         self._gone: dict[str, Pod] = {}
-        self._nodes_changed = False
+        self._nodes_changed = self._groups_changed = False
         self._pods: _Kind[Pod] = _Kind("/api/v1/pods", wire.WirePod, pod_of, self._put_pod)
         self._nodes: _Kind[KubernetesNode] = _Kind(
             "/api/v1/nodes", wire.WireNode, node_of, self._put_node
         )
+        self._groups: dict[str, _Kind[int]] = {}
+        """Pod groups of each API that is served, by path."""
         self._problems: dict[str, tuple[float, str]] = {}
-        self._listed: set[str] = set()
+        self._awaited = {self._pods.path, self._nodes.path}
+        """Paths of which nothing was listed yet."""
         self._first: Future[None] = Future()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self.connection: Connection | None = None
+        self.served = Served()
+        self.unread = ""
+        """Sentence on pod groups that this account may not read; empty if it may."""
         self._thread = threading.Thread(target=self._run, name="mirror", daemon=True)
 
     @classmethod
@@ -130,9 +141,19 @@ class Mirror:
         """Return what has changed since that was asked last; at first, all there is."""
         with self._lock:
             nodes = dict(self._nodes.there) if self._nodes_changed else None
-            changes = Changes(self._changed, self._gone, nodes)
-            self._changed, self._gone, self._nodes_changed = {}, {}, False
+            groups = self._all_groups() if self._groups_changed else None
+            changes = Changes(self._changed, self._gone, nodes, groups)
+            self._changed, self._gone = {}, {}
+            self._nodes_changed = self._groups_changed = False
             return changes
+
+    def all_groups(self) -> dict[str, int]:
+        """Return how many pods of each group start together, by its namespace and name."""
+        with self._lock:
+            return self._all_groups()
+
+    def _all_groups(self) -> dict[str, int]:
+        return {name: least for kind in self._groups.values() for name, least in kind.there.items()}
 
     def call(self, work: Coroutine[Any, Any, _Answer]) -> Future[_Answer]:
         """Have something done in the mirror's loop."""
@@ -159,16 +180,29 @@ class Mirror:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self.connection = await Connection.opened(self._access)
         try:
+            await self._ask_what_is_served()
             async with asyncio.TaskGroup() as tasks:
                 followers = [
                     tasks.create_task(self._follow(self._nodes)),
                     tasks.create_task(self._follow(self._pods)),
+                    *(tasks.create_task(self._follow(each)) for each in self._groups.values()),
                 ]
                 await self._stop.wait()
                 for each in followers:
                     each.cancel()
         finally:
             await self.connection.close()
+
+    async def _ask_what_is_served(self) -> None:
+        assert self.connection is not None
+        try:
+            self.served = await served(self.connection)
+        except UNREACHABLE as error:
+            raise ConnectionError(f"{type(error).__name__}: {error}") from error
+        for path in self.served.pod_groups:
+            put = partial(self._put_group, path)
+            self._groups[path] = _Kind(path, wire.PodGroup, least_of, put)
+        self._awaited |= self._groups.keys()
 
     async def _follow(self, kind: _Kind[_Record]) -> None:
         pause = _FIRST_PAUSE_SECONDS
@@ -182,6 +216,10 @@ class Mirror:
                     pause = _FIRST_PAUSE_SECONDS
                     continue
             except RefusedError as error:
+                if error.status == HTTPStatus.FORBIDDEN and kind.path in self._groups:
+                    self.unread = f"this account may not read pod groups ({error})"
+                    self._is_listed(kind.path)
+                    return
                 if error.status == HTTPStatus.GONE:
                     kind.version = None
                 self._is_away(kind.path, _said(error))
@@ -215,9 +253,7 @@ class Mirror:
                 if kind.there.get(key) != record:
                     kind.put(key, record)
             kind.version = page.metadata.resource_version
-            self._listed.add(kind.path)
-            if len(self._listed) == 2 and not self._first.done():
-                self._first.set_result(None)
+        self._is_listed(kind.path)
 
     async def _watch(self, kind: _Kind[_Record]) -> None:
         assert self.connection is not None
@@ -244,8 +280,13 @@ class Mirror:
                     kind.put(_key(wired), record)
                 kind.version = wired.metadata.resource_version
 
+    def _is_listed(self, path: str) -> None:
+        self._awaited.discard(path)
+        if not self._awaited and not self._first.done():
+            self._first.set_result(None)
+
     def _is_away(self, path: str, why: str) -> None:
-        if path not in self._listed and not self._first.done():
+        if path in self._awaited and not self._first.done():
             self._first.set_exception(ConnectionError(why))
         with self._lock:
             since, _ = self._problems.get(path, (time.monotonic(), ""))
@@ -258,6 +299,14 @@ class Mirror:
             self._gone[uid] = last
         else:
             self._pods.there[uid] = self._changed[uid] = pod
+
+    def _put_group(self, path: str, name: str, least: int | None) -> None:
+        there = self._groups[path].there
+        if least is None:
+            del there[name]
+        else:
+            there[name] = least
+        self._groups_changed = True
 
     def _put_node(self, name: str, node: KubernetesNode | None) -> None:
         if node is None:
@@ -274,9 +323,13 @@ _STATUS: Final = msgspec.json.Decoder(wire.Status)
 _BOOKMARK: Final = msgspec.json.Decoder(wire.Bookmark)
 
 
-def _key(of: wire.WirePod | wire.WireNode) -> str:
+def _key(of: wire.WirePod | wire.WireNode | wire.PodGroup) -> str:
     """Return the key of an object: pods may come again by the same name."""
-    return of.metadata.uid if isinstance(of, wire.WirePod) else of.metadata.name
+    if isinstance(of, wire.WirePod):
+        return of.metadata.uid
+    if isinstance(of, wire.PodGroup):
+        return f"{of.metadata.namespace}/{of.metadata.name}"
+    return of.metadata.name
 
 
 def _said(error: RefusedError) -> str:

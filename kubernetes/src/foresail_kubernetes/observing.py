@@ -7,12 +7,15 @@ anybody looked: these are load. Nothing is started, held or changed here.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from foresail.model import event as news
 from foresail.model.adapter import Capabilities, JobCommand, KnownJob
@@ -24,6 +27,7 @@ from foresail.model.job import Job, Stage
 from foresail.model.whole_files import write_durably
 from foresail.model.words import LEFT_TO, PLACE_IN_QUEUE
 from foresail_kubernetes.adapters.kubernetes import OBSERVES
+from foresail_kubernetes.groups import Bundles, bundled, stem_of
 from foresail_kubernetes.mirror import Changes, Mirror
 from foresail_kubernetes.quantities import at_least_something
 from foresail_kubernetes.records import KubernetesNode, Pod, allows
@@ -31,7 +35,8 @@ from foresail_kubernetes.records import KubernetesNode, Pod, allows
 PREFIX: Final = "kubernetes:"
 _EVERY_SECONDS: Final = 0.5
 _SEEN: Final = "kubernetes-seen"
-_NOTES_SECONDS: Final = 600.0
+_GROUPS: Final = "kubernetes-groups"
+NOTES_SECONDS: Final = 600.0
 """A namespace whose wishes are not understood is spoken of once in so long."""
 _UNKNOWN: Final = "unknown"
 """Reason that no job is left aside for: what the log has of it is looked at anew."""
@@ -43,11 +48,21 @@ _NOT_TAKEN: Final = frozenset({"NodeAffinity", "UnexpectedAdmissionError", "Node
 
 
 @dataclass(slots=True)
-class SeenPod:
-    """A pod as it was reported, as a job."""
+class SeenJob:
+    """A pod, or a group of pods that start together, as it was reported, as a job."""
 
-    job: Job
-    uid: str
+    job_id: str
+    """Its id without the name of the cluster."""
+    job: Job | None = None
+    """The job as it was reported last; None: it was not."""
+    group: str = ""
+    """Namespace and name of its group; empty of a pod that starts by itself."""
+    pods: dict[str, Pod] = field(default_factory=dict)
+    """Pods that have not ended, by uid."""
+    over: dict[str, Pod] = field(default_factory=dict)
+    """Pods that have, or have gone, since it began."""
+    bundles: Bundles = ()
+    """Pods of each of its tasks."""
     runs: bool = False
     is_said: bool = False
     """True if it was reported that it runs."""
@@ -58,8 +73,17 @@ class SeenPod:
     """Number of its attempts, the one that runs among them."""
     ours: bool = False
     """True if the last was instructed."""
-    chosen: str = ""
-    """Node that was chosen for that."""
+    chosen: dict[str, str] = field(default_factory=dict)
+    """Nodes that were chosen for that, by uid."""
+    why: str = ""
+    """Reason why one of its pods was not bound last."""
+    half_since: float | None = None
+    """Time since when some of its pods are bound and others are not."""
+
+    @property
+    def present(self) -> list[Pod]:
+        """Return pods that are there to stay."""
+        return [each for each in self.pods.values() if not each.is_leaving]
 
 
 class KubernetesAdapter:
@@ -85,10 +109,13 @@ class KubernetesAdapter:
         self._places = Places(self._nodes)
         self.cluster = self._places.cluster
         self.next_seconds = 0.0
-        self._entries: dict[str, SeenPod] = {}
-        """Jobs that have not ended, by the id that pods have."""
-        self._ids: dict[str, str] = {}
-        """Those ids by uid."""
+        self._entries: dict[str, SeenJob] = {}
+        """Jobs that have not ended, by their ids without the name of the cluster."""
+        self._least: Mapping[str, int] = mirror.all_groups()
+        """Number of pods that start together, by namespace and name of the group."""
+        self._open: dict[str, str] = {}
+        """Id of the newest job of each group."""
+        self._members = _Members(folder)
         self._done: set[str] = set()
         """Uids of pods that have ended, or never were jobs, as long as they are there."""
         self._loads: dict[str, dict[str, Resources]] = {}
@@ -108,7 +135,7 @@ class KubernetesAdapter:
             because, _ = _because(pod)
             start, end = pod.bound_seconds, pod.end_seconds
             if pod.has_ended and not pod.is_of_node and start and end and start <= end <= now:
-                job = self._job(pod, now)
+                job = self._job(SeenJob(pod.job_id, pods={pod.uid: pod}), now)
                 outcome = news.Outcome(job.job_id, start, end, because, pod.exit_code)
                 found.append(news.HistoryOutcome(end, job, outcome))
         return sorted(found, key=lambda each: each.time)
@@ -123,42 +150,51 @@ class KubernetesAdapter:
         with suppress(OSError, ValueError):
             self._seen_seconds = self._written_seconds = float(self._file.read_text())
             is_first = False
-        self._ids, self._done, self._later = {}, set(), {}
+        self._done, self._later, self._open = set(), {}, {}
         self._loads, self._occupied, self._held, self._drained = {}, {}, {}, set()
         self._entries = {
-            each.job.job_id.removeprefix(PREFIX): SeenPod(
+            job_id: SeenJob(
+                job_id,
                 each.job,
-                "",
-                each.runs,
+                runs=each.runs,
                 aside="" if each.runs else _UNKNOWN,
                 attempts=each.attempts,
             )
             for each in known
+            for job_id in (each.job.job_id.removeprefix(PREFIX),)
         }
+        pods, self._nodes, self._least = (
+            self._mirror.all_pods(),
+            self._mirror.all_nodes(),
+            self._mirror.all_groups(),
+        )
+        self._members.read(pods)
         self._instructed(running, now)
-        pods, self._nodes = self._mirror.all_pods(), self._mirror.all_nodes()
         self._places = Places(self._nodes)
         self.cluster = self._places.cluster  # the driver sees what is another than in the log
+        found = set[str]()
         for uid, pod in pods.items():
+            entry = self._recalled(pod)
             is_old = is_first or pod.created_seconds < self._seen_seconds
-            if pod.job_id not in self._entries and pod.has_ended and is_old:
+            if entry is not None:
+                found.add(entry.job_id)
+            elif pod.has_ended and is_old:
                 self._done.add(uid)
-            elif pod.job_id in self._entries:
-                self._entries[pod.job_id].uid = uid
-        lost = [each for each in self._entries.values() if each.uid not in pods]
+        lost = [each for job_id, each in self._entries.items() if job_id not in found]
         events = self._news(Changes(pods, {}, self._nodes), now)
-        for uid, pod in self._later.items():  # its node has gone, and so it has to the driver
-            if self._entries.pop(pod.job_id, None) is not None:
-                self._done.add(uid)
+        for pod in self._later.values():  # its node has gone, and so it has to the driver
+            entry = self._entry(pod)
+            if entry is not None and self._entries.pop(entry.job_id, None) is not None:
+                self._done |= {pod.uid, *entry.pods}
         self._later = {uid: pod for uid, pod in self._later.items() if uid not in self._done}
-        return [*events, *(event for each in lost for event in self._left(each, None, now))]
+        return [*events, *(event for each in lost for event in self._left(each, now))]
 
     def carry_out(self, instruction: Instruction | JobCommand, now: float) -> None:  # noqa: ARG002
         """Refuse it; raises ``InputError``."""
         self.capabilities.require(instruction)
         raise InputError("nothing is changed here", value=type(instruction).__name__)
 
-    def reports(self, now: float) -> Sequence[news.Event]:
+    def reports(self, now: float) -> list[news.Event]:
         """Return what is new; raises ``ConnectionError`` while the API server is away."""
         self._require_sight()
         if self._seen_seconds > self._written_seconds:  # the log has what was reported then
@@ -179,33 +215,99 @@ class KubernetesAdapter:
     def _instructed(self, running: Sequence[Start], now: float) -> None:
         """Take note of what had been instructed to start: nothing is."""
 
-    def _why_aside(self, pod: Pod) -> str:
-        """Return why a pod that waits is left to the cluster; empty if it is not."""
-        return pod.aside or self._places.of(pod)[1]
+    def _why_aside(self, entry: SeenJob) -> str:
+        """Return why a job that waits is left to the cluster; empty if it is not."""
+        pods = entry.present
+        why = next((each.aside for each in pods if each.aside), "") or self._places.of(pods)[1]
+        if why or not entry.group:
+            return why
+        count, name = self._count(entry), entry.group.partition("/")[2]
+        if count is None:
+            said = f"its group {name} says nowhere how many pods it has"
+            return f"{said}; {self._mirror.unread}" if self._mirror.unread else said
+        if len(pods) < count:
+            return f"{count - len(pods)} of the {count} pods of its group {name} are not there"
+        return "it is bound in part" if any(each.node for each in pods) else ""
+
+    def _count(self, entry: SeenJob) -> int | None:
+        """Return how many pods a group is to have at least, if that is known."""
+        said = [each.group_count for each in (*entry.pods.values(), *entry.over.values())]
+        counts = [*filter(None, (*said, self._least.get(entry.group)))]
+        return max(counts) if counts else None
+
+    def _group(self, pod: Pod) -> str:
+        """Return the group that a pod starts with; empty if it starts by itself."""
+        name = f"{pod.namespace}/{pod.group}"
+        is_alone = not pod.group or pod.is_of_node
+        return "" if is_alone or (pod.group_count or self._least.get(name)) == 1 else name
+
+    def _entry(self, pod: Pod) -> SeenJob | None:
+        """Return the job of a pod, if there is one."""
+        return self._entries.get(self._members.jobs.get(pod.uid, pod.job_id))
+
+    def _recalled(self, pod: Pod) -> SeenJob | None:
+        """Return the job of a pod as the log has it, with its group."""
+        entry = self._entry(pod)
+        if entry is not None and self._members.jobs.get(pod.uid, pod.job_id) != pod.job_id:
+            entry.group = self._group(pod)
+            self._open[entry.group] = entry.job_id
+        return entry
+
+    def _joined(self, pod: Pod, going: Container[str] = ()) -> SeenJob:
+        """Return the job that a pod belongs to from now on.
+
+        That of its group, unless this runs, or has all its pods and is about to; a new one where
+        all pods of that are ``going``.
+        """
+        group, job_id = self._group(pod), pod.job_id
+        if group:
+            entry = self._entries.get(self._open.get(group, ""))
+            stays = entry and (not entry.is_said or any(p.uid not in going for p in entry.present))
+            if entry is None or not stays:
+                stem = stem_of(pod.namespace, pod.group)
+                job_id = self._open[group] = f"{stem}+{pod.uid[:8]}"
+            elif not entry.is_said and (not entry.runs or self._is_short(entry)):
+                job_id = entry.job_id
+            else:
+                group = ""
+            self._members.add(pod.uid, job_id)
+        return self._entries.setdefault(job_id, SeenJob(job_id, group=group))
+
+    def _is_short(self, entry: SeenJob) -> bool:
+        return len(entry.present) + len(entry.over) < (self._count(entry) or 0)
 
     def _news(self, changes: Changes, now: float) -> list[news.Event]:
         """Return what changes are to Foresail: ends before what nodes do, all else after that."""
         pods = {**self._later, **changes.pods}
         self._later = {}
-        ends: list[news.Event] = []
-        rest: list[news.Event] = []
-        for uid, pod in changes.gone.items():
+        for uid in changes.gone:
             pods.pop(uid, None)
-            ends += self._of_pod(pod, now, is_gone=True)
+        going = changes.gone.keys() | {uid for uid, pod in pods.items() if pod.has_ended}
+        for uid, pod in pods.items():  # none of a group has ended before all of it is known
+            if pod.group and not pod.has_ended and uid not in self._done and self._group(pod):
+                (self._entry(pod) or self._joined(pod, going)).pods.setdefault(uid, pod)
+        touched: dict[str, SeenJob] = {}
+        for pod in changes.gone.values():
+            self._see(pod, touched, is_gone=True)
         for uid in [uid for uid, pod in pods.items() if pod.has_ended]:
-            ends += self._of_pod(pods.pop(uid), now)
+            self._see(pods.pop(uid), touched)
+        ends = self._of_jobs([each for each in touched.values() if not each.pods], now)
+        rest: list[news.Event] = []
+        if changes.groups is not None:
+            self._least = changes.groups
         if changes.nodes is not None:
             rest += self._of_nodes(changes.nodes, now)
-            pods = {**self._waiting(), **pods}
-        for pod in sorted(pods.values(), key=lambda each: (each.created_seconds, each.uid)):
-            rest += self._of_pod(pod, now)
+        if changes.nodes is not None or changes.groups is not None:  # what waits may be elsewhere
+            touched |= {name: each for name, each in self._entries.items() if not each.runs}
+        for pod in pods.values():
+            self._see(pod, touched)
+        some = [each for each in touched.values() if each.pods]
+        rest += self._of_jobs(sorted(some, key=_age), now)
+        self._members.write()
         return [*ends, *rest, *self._of_loads(now)]
 
-    def _waiting(self) -> dict[str, Pod]:
-        """Return pods that wait: they may go to other places now."""
-        there = self._mirror.all_pods()
-        waiting = (each.uid for each in self._entries.values() if not each.runs)
-        return {uid: there[uid] for uid in waiting if uid in there}
+    def _of_jobs(self, entries: Sequence[SeenJob], now: float) -> list[news.Event]:
+        return [event for each in entries for event in self._of_job(each, now)]
 
     def _of_nodes(self, nodes: Mapping[str, KubernetesNode], now: float) -> Iterator[news.Event]:
         """Yield what is new of nodes; those that go are there until nothing is bound to them."""
@@ -223,89 +325,141 @@ class KubernetesAdapter:
             yield news.NodeDrained(now, name)
         self._drained = drained
 
-    def _of_pod(self, pod: Pod, now: float, *, is_gone: bool = False) -> Iterator[news.Event]:
-        """Yield what is new of a pod."""
+    def _see(self, pod: Pod, touched: dict[str, SeenJob], *, is_gone: bool = False) -> None:
+        """Take note of a pod, and of its job as one that was touched."""
         uid, is_over = pod.uid, is_gone or pod.has_ended
         self._seen_seconds = max(self._seen_seconds, pod.created_seconds)
         if is_over:
             self._held.get(pod.node, {}).pop(uid, None)
         elif pod.node:
             self._held.setdefault(pod.node, {})[uid] = pod
-        if uid in self._done:
+        entry = None if uid in self._done else self._entry(pod)
+        is_service = pod.is_service and bool(pod.node) and not self._group(pod)
+        is_load = entry is None and (pod.is_of_node or is_service)
+        if uid in self._done or is_load or (entry is None and is_gone and not pod.node):
             self._load(pod, is_there=not is_over)
             if is_gone:
                 self._done.discard(uid)
-            return
-        entry = self._entries.get(pod.job_id)
-        is_load = entry is None and (pod.is_of_node or (pod.is_service and bool(pod.node)))
-        if is_load or (entry is None and is_gone and not pod.node):
-            if not is_gone:
+                self._members.remove(uid)
+            else:
                 self._done.add(uid)
-            self._load(pod, is_there=not is_over)
             return
         if pod.node and pod.node not in self._nodes and not is_over:
             self._later[uid] = pod
             return
-        yield from self._of_job(pod, entry, now)
-        if is_over:
-            yield from self._left(self._entries[pod.job_id], pod, now)
-            if not is_gone:
-                self._done.add(uid)
-
-    def _of_job(self, pod: Pod, entry: SeenPod | None, now: float) -> Iterator[news.Event]:
-        """Yield that a pod has come, is another than it was, is left aside, or has begun."""
-        job = self._job(pod, now)
         if entry is None:
-            entry = self._entries[pod.job_id] = SeenPod(job, pod.uid)
-            yield news.Submitted(now, job)
-            self._say(pod, now)
+            entry = self._joined(pod)
+        touched[entry.job_id] = entry
+        if not is_over:
+            entry.pods[uid] = pod
+            return
+        entry.pods.pop(uid, None)
+        is_alone = not entry.group and (entry.runs or pod.node)
+        if entry.is_said or is_alone or (pod.node and pod.has_ended):
+            entry.over[uid] = pod  # else it is one that the group lacks
+        if entry.group:
+            self._load(pod, is_there=False)
+        if is_gone:
+            self._members.remove(uid)
         else:
-            entry.uid = pod.uid
-            yield from _changed(entry, job, now)
-        if entry.runs or pod.node:
-            yield from self._of_start(pod, entry, now)
-            return
-        why = self._why_aside(pod)
-        if why != entry.aside:
-            if entry.aside:
-                yield news.Released(now, job.job_id)
-            if why:
-                yield news.Held(now, job.job_id, LEFT_TO + why)
-            entry.aside = why
+            self._done.add(uid)
 
-    def _of_start(self, pod: Pod, entry: SeenPod, now: float) -> Iterator[news.Event]:
-        """Yield that a pod has begun, if that was not said."""
-        home = self._places.pool_of(pod.node)
-        if entry.is_said or home is None:
+    def _of_job(self, entry: SeenJob, now: float) -> Iterator[news.Event]:
+        """Yield that a job has come, is another than it was, is left aside, has begun or ended."""
+        before = entry.job
+        if entry.pods or entry.over:
+            job = self._job(entry, now)
+            if before is None:
+                entry.job = job
+                yield news.Submitted(now, job)
+            else:
+                yield from _changed(entry, before, job, now)
+            self._say([*entry.pods.values()], now)
+        if not entry.is_said and self._is_whole(entry):
+            yield from self._of_start(entry, now)
+        if entry.group:
+            self._count_load(entry)
+        if not entry.pods:
+            yield from self._left(entry, now)
+        elif not entry.runs:
+            yield from self._of_aside(entry, now)
+
+    def _is_whole(self, entry: SeenJob) -> bool:
+        """Return whether a job has begun: none of its pods is unbound, and none is missing."""
+        if not entry.group:
+            return any(each.node for each in (*entry.pods.values(), *entry.over.values()))
+        pods = [*entry.present, *entry.over.values()]
+        return bool(pods) and all(each.node for each in pods) and not self._is_short(entry)
+
+    def _of_aside(self, entry: SeenJob, now: float) -> Iterator[news.Event]:
+        """Yield that a job that waits is left to the cluster, or is no more."""
+        why, job_id = self._why_aside(entry), PREFIX + entry.job_id
+        if why == entry.aside:
             return
-        if entry.ours and entry.chosen != pod.node:
+        if entry.aside:
+            yield news.Released(now, job_id)
+        if why:
+            yield news.Held(now, job_id, LEFT_TO + why)
+        entry.aside = why
+
+    def _of_start(self, entry: SeenJob, now: float) -> Iterator[news.Event]:
+        """Yield that a job has begun, where that is on nodes that are known."""
+        there = {uid: each for uid, each in entry.pods.items() if each.node}
+        there |= {uid: e for uid, e in entry.over.items() if self._places.pool_of(e.node)}
+        homes = {uid: self._places.pool_of(each.node) for uid, each in there.items()}
+        placement = _placement(entry.bundles, there, homes)
+        if None in homes.values() or placement is None:
+            return
+        job_id = PREFIX + entry.job_id
+        others = [
+            each for uid, each in there.items() if entry.chosen.get(uid, each.node) != each.node
+        ]
+        if entry.ours and others:
             entry.runs = entry.ours = False
-            why = f"another scheduler has bound it to {pod.node}"
-            yield news.NotStarted(now, entry.job.job_id, entry.attempts, why, 0.0)
+            why = f"another scheduler has bound it to {others[0].node}"
+            yield news.NotStarted(now, job_id, entry.attempts, why, 0.0)
         entry.attempts += not entry.runs
         entry.runs = entry.is_said = True
         entry.aside = ""
-        entry.start_seconds = min(now, max(pod.bound_seconds or now, pod.created_seconds))
-        placement = Placement(((home, 1),), ((pod.node, 1),))
-        start = entry.start_seconds
-        ids = entry.job.job_id, entry.attempts
-        yield news.Began(now, *ids, placement, start, ours=entry.ours)
+        times = [max(each.bound_seconds or now, each.created_seconds) for each in there.values()]
+        start = entry.start_seconds = min(now, max(times))
+        yield news.Began(now, job_id, entry.attempts, placement, start, ours=entry.ours)
 
-    def _left(self, entry: SeenPod, pod: Pod | None, now: float) -> Iterator[news.Event]:
-        """Yield that a job has ended, in whichever way, and forget it."""
-        self._entries.pop(entry.job.job_id.removeprefix(PREFIX), None)
+    def _left(self, entry: SeenJob, now: float) -> Iterator[news.Event]:
+        """Yield that a job has ended, in whichever way, and forget it.
+
+        A group has failed if one of its pods has, and completed if none has and one has completed.
+        """
+        self._entries.pop(entry.job_id, None)
+        job_id = PREFIX + entry.job_id
         if not entry.runs:
-            yield news.Cancelled(now, entry.job.job_id)
+            if entry.job is not None:
+                yield news.Cancelled(now, job_id)
             return
-        because, reason = (news.EndedBecause.CANCELLED, _GONE) if pod is None else _because(pod)
+        ends = sorted((_because(each) for each in entry.over.values()), key=_rank)
+        because, reason = ends[0] if ends else (news.EndedBecause.CANCELLED, _GONE)
+        over = [each for each in entry.over.values() if each.has_ended]
         start, end = entry.start_seconds, now
-        if pod is not None and pod.end_seconds is not None and pod.has_ended:
-            end = min(now, max(start, pod.end_seconds))
-        code = pod.exit_code if pod is not None and pod.has_ended else None
+        times = [each.end_seconds for each in over if each.end_seconds is not None]
+        if times and len(times) == len(entry.over):
+            end = min(now, max(start, *times))
+        codes = [each.exit_code for each in over if each.exit_code is not None]
         outcome = news.Outcome(
-            entry.job.job_id, min(start or end, end), end, because, code, entry.attempts
+            job_id,
+            min(start or end, end),
+            end,
+            because,
+            max(codes, default=None),
+            entry.attempts,
+            reason=reason,
         )
-        yield news.Ended(now, replace(outcome, reason=reason))
+        yield news.Ended(now, outcome)
+
+    def _count_load(self, entry: SeenJob) -> None:
+        """Count what is bound of a group that has not begun among the load of nodes."""
+        for each in entry.pods.values():
+            if each.node:
+                self._load(each, is_there=not entry.runs)
 
     def _load(self, pod: Pod, *, is_there: bool) -> None:
         """Count a pod among the load of its node, or no more."""
@@ -326,26 +480,66 @@ class KubernetesAdapter:
                 self._occupied[name] = total
                 yield news.Occupied(now, name, total)
 
-    def _job(self, pod: Pod, now: float) -> Job:
-        partition, _ = self._places.of(pod)
+    def _job(self, entry: SeenJob, now: float) -> Job:
+        """Return the job of some pods; what runs keeps its bundles."""
+        pods = [*entry.pods.values(), *entry.over.values()]
+        pods.sort(key=lambda each: (each.created_seconds, each.uid))
+        first, request = pods[0], pods[0].request
+        if not entry.runs or not entry.bundles:
+            requests = {each.uid: each.request for each in pods}
+            request, entry.bundles = bundled(requests, self._places.rooms)
+        limits = [each.limit_seconds for each in pods]
+        values = [each.value for each in pods if each.value is not None]
         return Job(
-            PREFIX + pod.job_id,
-            min(pod.created_seconds, now),
-            (Stage(1, at_least_something(pod.request)),),
-            pod.limit_seconds,
-            pod.namespace,
-            queue=pod.queue or None,
-            partition=partition,
-            name=pod.application,
-            value=pod.value,
-            attributes={PLACE_IN_QUEUE: repr(pod.place)},
+            PREFIX + entry.job_id,
+            min(first.created_seconds, now),
+            (Stage(len(entry.bundles), at_least_something(request)),),
+            max((each for each in limits if each), default=None) if None not in limits else None,
+            first.namespace,
+            queue=first.queue or None,
+            partition=self._places.of(pods)[0],
+            name=first.application,
+            value=min(values, key=lambda each: each.deadline_seconds, default=None),
+            attributes={PLACE_IN_QUEUE: repr(min(each.place for each in pods))},
         )
 
-    def _say(self, pod: Pod, now: float) -> None:
+    def _say(self, pods: Sequence[Pod], now: float) -> None:
         """Say which wish of a pod does not count, not too often."""
-        if pod.refused and now - self._noted.get(pod.namespace, 0.0) > _NOTES_SECONDS:
-            self._noted[pod.namespace] = now
-            self._note(f"a wish of {PREFIX}{pod.job_id} does not count: {pod.refused}")
+        for pod in pods:
+            if pod.refused and now - self._noted.get(pod.namespace, 0.0) > NOTES_SECONDS:
+                self._noted[pod.namespace] = now
+                self._note(f"a wish of {PREFIX}{pod.job_id} does not count: {pod.refused}")
+
+
+class _Members:
+    """Jobs of pods that are of groups, by uid; kept in a file, for no pod says it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / _GROUPS
+        self._is_written = True
+        self.jobs: dict[str, str] = {}
+
+    def read(self, there: Container[str]) -> None:
+        """Take what was written of pods that are there."""
+        found: dict[str, str] = {}
+        with suppress(OSError, msgspec.DecodeError):
+            found = msgspec.json.decode(self._file.read_bytes(), type=dict[str, str])
+        self.jobs = {uid: job_id for uid, job_id in found.items() if uid in there}
+
+    def add(self, uid: str, job_id: str) -> None:
+        """Take note of a pod."""
+        self.jobs[uid] = job_id
+        self._is_written = False
+
+    def remove(self, uid: str) -> None:
+        """Forget a pod, if it is known."""
+        self._is_written = self.jobs.pop(uid, None) is None and self._is_written
+
+    def write(self) -> None:
+        """Write what is new, before anybody hears of it."""
+        if not self._is_written:
+            write_durably(self._file, msgspec.json.encode(self.jobs))
+            self._is_written = True
 
 
 class Places:
@@ -355,6 +549,7 @@ class Places:
         self._pools: dict[str, list[KubernetesNode]] = {}
         for name in sorted(nodes):
             self._pools.setdefault(nodes[name].pool, []).append(nodes[name])
+        self.rooms = [each.total for each in nodes.values()]
         self._homes = {name: node.pool for name, node in nodes.items()}
         self._found = lru_cache(maxsize=1024)(self._places)
         self.cluster = Cluster(
@@ -372,12 +567,18 @@ class Places:
         """Return the pool of a node, if that is known."""
         return self._homes.get(node)
 
-    def of(self, pod: Pod) -> tuple[str | None, str]:
-        """Return the pools that a pod may go to, None for all, and why that cannot be said."""
-        return self._found(_Wishes(pod))
+    def of(self, pods: Sequence[Pod]) -> tuple[str | None, str]:
+        """Return the pools that all pods may go to, None for all, and why that cannot be said."""
+        found = [self._found(each) for each in {_Wishes(each) for each in pods}]
+        why = next((why for _, why in found if why), "")
+        some = [names for names, _ in found if names is not None]
+        if why or not some:
+            return None, why
+        together = set[str](some[0]).intersection(*some[1:])
+        return ",".join(sorted(together)), "" if together else "its pods may share no pool"
 
-    def _places(self, wishes: _Wishes) -> tuple[str | None, str]:
-        names, part = [], ""
+    def _places(self, wishes: _Wishes) -> tuple[tuple[str, ...] | None, str]:
+        names, part = list[str](), ""
         for pool, some in self._pools.items():
             count = sum(allows(wishes.pod, each) for each in some)
             if count == len(some):
@@ -386,7 +587,7 @@ class Places:
                 part = part or f"may use some of the nodes of {pool} only"
         if part or not names:
             return None, part or "may run on no node that there is"
-        return (None if len(names) == len(self._pools) else ",".join(sorted(names))), ""
+        return (None if len(names) == len(self._pools) else tuple(names)), ""
 
 
 class _Wishes:
@@ -420,9 +621,40 @@ def _because(pod: Pod) -> tuple[news.EndedBecause, str]:
     return news.EndedBecause.FAILED, ""
 
 
-def _changed(entry: SeenPod, job: Job, now: float) -> Iterator[news.JobChanged]:
+def _rank(end: tuple[news.EndedBecause, str]) -> int:
+    """Return which end counts of several: the lowest."""
+    return _RANKS.index(end[0])
+
+
+_RANKS: Final = (
+    news.EndedBecause.FAILED,
+    news.EndedBecause.LIMIT,
+    news.EndedBecause.COMPLETED,
+    news.EndedBecause.CANCELLED,
+)
+
+
+def _age(entry: SeenJob) -> tuple[float, str]:
+    return min((each.created_seconds, each.uid) for each in entry.pods.values())
+
+
+def _placement(
+    bundles: Bundles, pods: Mapping[str, Pod], homes: Mapping[str, str | None]
+) -> Placement | None:
+    """Return where tasks are: each with the first of its pods that is known."""
+    at = [next((uid for uid in bundle if uid in pods), None) for bundle in bundles]
+    places = Counter((homes[uid] or "", pods[uid].node) for uid in at if uid is not None)
+    if not places:
+        return None
+    pools = Counter[str]()
+    for (pool, _), tasks in places.items():
+        pools[pool] += tasks
+    by_node = tuple((node, tasks) for (_, node), tasks in sorted(places.items()))
+    return Placement(tuple(sorted(pools.items())), by_node)
+
+
+def _changed(entry: SeenJob, before: Job, job: Job, now: float) -> Iterator[news.JobChanged]:
     """Yield that a job is another now, if it is."""
-    before = entry.job
     kept = ["submit_seconds", "user", "conditions", "name"]
     kept += ["stages", "partition", "value"] * entry.runs
     job = replace(job, **{name: getattr(before, name) for name in kept})

@@ -12,7 +12,7 @@ import msgspec
 
 from foresail.model.cluster import Resources
 from foresail.model.job import DeadlineValue
-from foresail_kubernetes import quantities, wire
+from foresail_kubernetes import groups, quantities, wire
 
 DEADLINE: Final = "foresail.io/deadline"
 WORTH: Final = "foresail.io/worth"
@@ -77,6 +77,10 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     refused: str
     """Sentence on a wish that was not understood; empty if all were."""
     queue: str
+    group: str
+    """Group that it starts with; empty if it starts by itself."""
+    group_count: int | None
+    """Number of pods of that, if it says so."""
     aside: str
     """Reason for which it is left to the cluster; empty if there is none."""
     selector: Selector
@@ -122,6 +126,7 @@ def pod_of(of: wire.WirePod) -> Pod:
     labels, notes = meta.labels or {}, meta.annotations or {}
     needs, unread = _needs(spec)
     value, refused = _value(notes)
+    group, count, unknown = groups.group_of(of)
     owner = next((each for each in meta.owner_references or () if each.controller), None)
     ends = [each.state.terminated for each in status.container_statuses or ()]
     last = [each for each in ends if each is not None and each.finished_at is not None]
@@ -147,8 +152,10 @@ def pod_of(of: wire.WirePod) -> Pod:
         quantities.resources(needs),
         _limit(spec, labels, notes),
         value,
-        refused,
+        refused or unknown,
         labels.get(_QUEUE, ""),
+        group,
+        count,
         unread or _aside(spec, needs),
         _selector(spec),
         tuple((t.key, t.operator, t.value, t.effect) for t in spec.tolerations or ()),

@@ -21,6 +21,7 @@ from foresail.client.service_client import ServiceClient
 from foresail.model.errors import ForesailError
 from foresail_kubernetes import wire
 from foresail_kubernetes.connection import UNREACHABLE, Access, Connection, RefusedError
+from foresail_kubernetes.groups import group_of, stem_of
 from foresail_kubernetes.records import job_id_of
 
 FORECAST: Final = "foresail.io/start-forecast"
@@ -136,23 +137,32 @@ class Teller:
 
         Raises ``RefusedError`` where the account lacks a right, or one of ``UNREACHABLE``.
         """
-        there = {job_id_of(each.metadata): each for each in await self._waiting()}
+        there: dict[str, list[wire.WirePod]] = {}
+        for each in await self._waiting():
+            group = stem_of(each.metadata.namespace, group_of(each)[0])
+            for name in filter(None, (job_id_of(each.metadata), group)):
+                there.setdefault(name, []).append(each)
         self._last = {uid: at for uid, at in self._last.items() if now - at < _PAUSE_SECONDS}
         count = 0
         for row in rows:
-            pod = there.get(row["job_id"].removeprefix(_PREFIX))
-            if pod is None or pod.metadata.uid in self._last or count >= self._most:
-                continue
-            meta = pod.metadata
-            before, told = meta.annotations or {}, told_of(row)
-            if is_news(before, told, now) and await self._annotate(meta, told):
-                if self._scheduler and pod.spec.scheduler_name == self._scheduler:
-                    await self._condition(meta, told, now)
-                self._last[meta.uid] = now
-                count += 1
-                if is_much(before, told, now):
-                    await self._event(meta, before[FORECAST], told, now)
+            job_id = row["job_id"].removeprefix(_PREFIX)
+            for pod in there.get(job_id) or there.get(job_id.rpartition("+")[0]) or ():
+                if count < self._most and pod.metadata.uid not in self._last:
+                    count += await self._told(pod, told_of(row), now)
         return count
+
+    async def _told(self, pod: wire.WirePod, told: Told, now: float) -> bool:
+        """Tell a pod, if that is news; returns whether it was."""
+        meta = pod.metadata
+        before = meta.annotations or {}
+        if not is_news(before, told, now) or not await self._annotate(meta, told):
+            return False
+        if self._scheduler and pod.spec.scheduler_name == self._scheduler:
+            await self._condition(meta, told, now)
+        self._last[meta.uid] = now
+        if is_much(before, told, now):
+            await self._event(meta, before[FORECAST], told, now)
+        return True
 
     async def _waiting(self) -> list[wire.WirePod]:
         """Return pods that are bound to no node."""

@@ -134,6 +134,18 @@ class Spread(Wire, frozen=True):
     when_unsatisfiable: str = ""
 
 
+class SchedulingGroup(Wire, frozen=True):
+    """Group that a pod starts with."""
+
+    pod_group_name: str = ""
+
+
+class Gate(Wire, frozen=True):
+    """Gate that is to open before a pod is scheduled."""
+
+    name: str = ""
+
+
 class PodSpec(Wire, frozen=True):
     """Specification of a pod."""
 
@@ -151,7 +163,8 @@ class PodSpec(Wire, frozen=True):
     tolerations: list[Toleration] | None = None
     volumes: list[Volume] | None = None
     topology_spread_constraints: list[Spread] | None = None
-    scheduling_gates: list[Anything] | None = None
+    scheduling_gates: list[Gate] | None = None
+    scheduling_group: SchedulingGroup | None = None
     resource_claims: list[Anything] | None = None
 
 
@@ -255,3 +268,63 @@ class Bookmark(Wire, frozen=True):
     """Object of which nothing but the version counts."""
 
     metadata: Metadata = Metadata()
+
+
+class Gang(Wire, frozen=True):
+    """Policy of a group whose pods start together."""
+
+    min_count: int | None = None
+
+
+class SchedulingPolicy(Wire, frozen=True):
+    """Policy of a group: its pods start together, or one by one."""
+
+    gang: Gang | None = None
+    basic: Anything | None = None
+
+
+class PodGroupSpec(Wire, frozen=True):
+    """Specification of a group, by whichever API it is of."""
+
+    min_member: int | None = None
+    scheduling_policy: SchedulingPolicy | None = None
+
+
+class PodGroup(Wire, frozen=True):
+    """Group of pods."""
+
+    metadata: Metadata = Metadata()
+    spec: PodGroupSpec = PodGroupSpec()
+
+
+class ApiResource(Wire, frozen=True):
+    """Resource that is served; a part of one may be of another API group."""
+
+    name: str = ""
+    group: str = ""
+    version: str = ""
+
+
+class ApiResources(Wire, frozen=True):
+    """Resources of a version."""
+
+    resources: list[ApiResource] = []
+
+
+class ApiVersion(Wire, frozen=True):
+    """Version of an API group."""
+
+    version: str = ""
+
+
+class ApiGroup(Wire, frozen=True):
+    """API group that is served."""
+
+    name: str = ""
+    versions: list[ApiVersion] = []
+
+
+class ApiGroups(Wire, frozen=True):
+    """API groups that are served."""
+
+    groups: list[ApiGroup] = []
