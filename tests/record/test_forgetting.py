@@ -179,7 +179,10 @@ IN_PARTS = (
 
 def holding(thing):
     """Names of all that something keeps and that has anything in it."""
-    return {name for name, kept in vars(thing).items() if hasattr(kept, "__len__") and len(kept)}
+    names = vars(thing) if hasattr(thing, "__dict__") else type(thing).__slots__
+    return {
+        name for name in names if hasattr(kept := getattr(thing, name), "__len__") and len(kept)
+    }
 
 
 def submit(state, job_id, now, **options):

@@ -293,17 +293,16 @@ class Controller:
             self._log.begin(now, ordered)
         asked = False
         for event in ordered:
-            asks = self._take(event)
-            if asks and self._passes_per_event:
-                self._schedule()
-            asked = asked or asks
+            if self._take(event):
+                asked = True
+                if self._passes_per_event:
+                    self._schedule()
         if asked and not self._passes_per_event:
             self._schedule()
         if self._head is not None and not self.state.startable:
             self._planned, self._head = (), None
-        sizes = self.scheduler.sizes()
         if self._log is not None:
-            self._log.sized(sizes)
+            self._log.sized(self.scheduler.sizes())
             self._log.end(self._instructions)
         return self._instructions
 
@@ -371,18 +370,19 @@ class Controller:
             return False
         if kind is not news.Tick:
             self._has_news = True
-        self._room_came = self._room_came or kind in news.MAKES_ROOM
+        if kind in news.MAKES_ROOM:
+            self._room_came = True
         if self._touched is not None:
             self._touch(event, self._touched)
         match event:
             case news.Ended():
                 self._end(event)
+            case news.Submitted():
+                self._submit(event)
             case news.Began():
                 self._begin(event)
             case news.NotStarted():
                 self._unstart(event)
-            case news.Submitted():
-                self._submit(event)
             case news.JobChanged():
                 self._change(event)
             case news.EstimateExpired():
@@ -500,9 +500,10 @@ class Controller:
                 return
             outcome = end.whole
         is_requeued = outcome.ended_because in news.REQUEUED
-        if not is_requeued:
+        if self.reservations and not is_requeued:
             self._release(job.job_id)
-        self._withdraw(end.withdrawn)
+        if end.withdrawn:
+            self._withdraw(end.withdrawn)
         self.predictor.observe(job, outcome)
         if is_requeued:
             self.scheduler.requeued(job, outcome)
@@ -642,8 +643,7 @@ class Controller:
             state.falls_due(job_id, due)
         if self._learned_of:
             self._refresh_predictions()
-        visible = state.visible(None if self._frees_at_ends else self.now)
-        free, running = visible
+        visible = free, running = state.visible(None if self._frees_at_ends else self.now)
         try:
             decision = self._decide(visible, touched)
             verdict = check.check_decision(

@@ -338,10 +338,10 @@ class Followed(Generic[Entry]):
         if not isinstance(shown, Listed):
             self._roster = None
             return None
-        roster, later = shown.roster, shown.version
-        before, earlier = self._roster, self._version
-        self._roster, self._version = roster, later
-        if roster is not before:
+        earlier, later = self._version, shown.version
+        self._version = later
+        if shown.roster is not self._roster:
+            self._roster = shown.roster
             return None
         if later == earlier:
             return ()

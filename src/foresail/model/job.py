@@ -223,10 +223,10 @@ class Job:
     @property
     def cpus(self) -> float:
         """Most cpus the job holds at once: the widest stage (its only one, for most jobs)."""
-        first = self.stages[0]
-        if len(self.stages) == 1:  # asked for many times a pass
-            return first.request.cpus * first.tasks
-        return max(stage.request.cpus * stage.tasks for stage in self.stages)
+        stages = self.stages
+        if len(stages) == 1:  # asked for many times a pass
+            return stages[0].request.cpus * stages[0].tasks
+        return max(stage.request.cpus * stage.tasks for stage in stages)
 
     @property
     def eligible_seconds(self) -> float:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Collection, Hashable, Sequence
 from itertools import chain, islice
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from foresail.model import event as events
 from foresail.model.changing_nodes import changed, without
@@ -33,13 +33,16 @@ _COPIED: Final = (
     *("not_started", "_living", "_requeued", "_line"),
 )
 """Fields that a copy has of its own and that hold nothing that changes."""
+_OTHERS: Final = (
+    *("cluster", "starts_tasks", "reference", "history", "free", "unavailable", "clock"),
+    *("startable", "waiting_for", "too_wide", "held_back", "running", "running_roster"),
+    *("next_begin_seconds", "submissions", "_in_use", "_slowdowns", "_in_parts", "_starts"),
+    *("_dependencies", "_eligibility"),
+)
 
 
-class Visible(NamedTuple):
-    """Room that counts as free, and the running jobs that hold the rest."""
-
-    free: FreeResources
-    running: Sequence[RunningJob]
+Visible: TypeAlias = tuple[FreeResources, Sequence[RunningJob]]
+"""Room that counts as free, and the running jobs that hold the rest."""
 
 
 class State:
@@ -66,6 +69,8 @@ class State:
     What runs is known by its ``Unit``: a whole job by its id. A job that ``starts_tasks`` lets
     start in parts can run and wait at once, and waits as what of it may start now.
     """
+
+    __slots__ = (*_PENDING, *_COPIED, *_OTHERS)
 
     def __init__(
         self,
@@ -207,15 +212,15 @@ class State:
         if self.down or self.drained:
             running = tuple(job for job in running if not free.frees_nothing(job.placement))
         if now is None:
-            return Visible(free, running)
+            return free, running
         late = [job for job in self.running.values() if job.expected_end_seconds <= now]
         gone = [job for job in late if not free.frees_nothing(job.placement)]
         if not gone:
-            return Visible(free, running)
+            return free, running
         free = free.copy()
         for job in gone:
             free.give_back(job.held, job.placement)
-        return Visible(free, tuple(job for job in running if job.expected_end_seconds > now))
+        return free, tuple(job for job in running if job.expected_end_seconds > now)
 
     def pending(self) -> list[PendingJob]:
         """All pending jobs, whatever they wait for, by arrival."""
@@ -252,7 +257,7 @@ class State:
         """Let time pass until a step; returns whether a job may start by that."""
         if self.ticks:
             self.ticks = {job_id: time for job_id, time in self.ticks.items() if time > now}
-        return self.let_begin(now)
+        return self.next_begin_seconds <= now and self.let_begin(now)
 
     def let_begin(self, now: float) -> bool:
         """Let jobs take part whose begin has come; whether one may start by that."""
@@ -310,14 +315,8 @@ class State:
             due_then = living if pending is before else replaced(pending, due=due)
             self.startable_roster.put(job_id, due_then)
 
-    def believe(self, job_id: str, prediction: Distribution) -> None:
-        """Give a job that may start another prediction; the one at submission is kept beside it."""
-        believed = replaced(self.startable[job_id], prediction=prediction)
-        self.startable_roster.put(job_id, believed)
-        self._believe_of_parts(job_id, prediction)
-
     def believe_all(self, waiting: Sequence[PendingJob], beliefs: Sequence[Distribution]) -> None:
-        """Give jobs that may start other predictions, like ``believe``."""
+        """Give jobs that may start other predictions; those at submission are kept beside them."""
         pairs = zip(waiting, beliefs, strict=True)
         self.startable_roster.exchange(
             (before.job.job_id, replaced(before, prediction=belief)) for before, belief in pairs
@@ -515,7 +514,8 @@ class State:
         self._starts += 1
         self.running_roster.put(unit, running)
         self.estimates[unit] = estimate
-        self._settle_all(self._dependencies.dependents.get(job_id, ()), now)
+        if self._dependencies.dependents:
+            self._settle_all(self._dependencies.dependents.get(job_id, ()), now)
         return running
 
     def begins_its_job(self, running: RunningJob) -> bool:
@@ -549,10 +549,9 @@ class State:
         last that runs once one has failed.
         """
         unit, because = events.unit_of(outcome), outcome.ended_because
-        is_whole = isinstance(unit, str)
         running = self.running.get(unit)
         if running is None:
-            is_requeued = is_whole and because in events.REQUEUED
+            is_requeued = isinstance(unit, str) and because in events.REQUEUED
             raise self._impossible(outcome.job_id, "requeue" if is_requeued else "end", now)
         living = self._living[outcome.job_id]
         self._release(unit)
@@ -903,13 +902,12 @@ class State:
         job = pending.job
         if self.reference is not None:
             self.reference.left(job_id, now)
-        self._in_parts.pop(job_id, None)
-        self._requeued.pop(job_id, None)
-        self.held.pop(job_id, None)
-        self.ticks.pop(job_id, None)
-        self.cancelled.pop(job_id, None)
+        for known in (self._in_parts, self._requeued, self.held, self.ticks, self.cancelled):
+            if known:
+                known.pop(job_id, None)
         self.ended[job_id] = job_life.EndedJob(now, because)
-        withdrawn = self._settle_all(self._dependencies.dependents.pop(job_id, ()), now)
+        dependents = self._dependencies.dependents.pop(job_id, None)
+        withdrawn = self._settle_all(dependents, now) if dependents else []
         was_put_off = self.not_started.pop(job_id, None) is not None
         if job.conditions is not None or was_put_off:
             self._eligibility.remove(job, pending.arrival)

@@ -47,6 +47,7 @@ _ROWS_PER_CHANGE: Final = 4
 """At most: of a running job, before and after, what it holds, and that it is one of its kind."""
 
 _NO_SLOTS: Final = np.zeros(0, np.int64)
+_NO_OTHERS: Final = (0.0,) * OTHERS
 
 _NOTHING: Final = (0, 0.0)
 """Amounts that a job holds elsewhere than where it runs, as ``_exactly`` gives it."""
@@ -285,9 +286,10 @@ class QueueTable:
 
     def _reserved(self) -> dict[int, float]:
         """Planned starts (seconds) by slot, as the last pass has them."""
-        rows = self._tables.plan[: self._counts[queue.RESERVED]]
-        if len(rows) == 1:  # as of EASY, where arrays would take longer
-            return {int(rows.item(0)): rows.item(1)}
+        plan, count = self._tables.plan, self._counts[queue.RESERVED]
+        if count == 1:  # as of EASY, where arrays would take longer
+            return {int(plan.item(0)): plan.item(1)}
+        rows = plan[:count]
         return dict(zip(rows[:, 0].astype(np.int64).tolist(), rows[:, 1].tolist(), strict=True))
 
     def queue(self) -> list[int]:
@@ -507,7 +509,7 @@ class QueueTable:
             return False
         self._last_arrival, self._last_submit = pending.arrival, submitted
         others = others_of(job)
-        if any(others):  # of few jobs; a new slot has none
+        if others != _NO_OTHERS:  # of few jobs; a new slot has none
             self._tables.others[slot] = others
             self._asking += 1
         self._tables.specs[slot] = -1.0
@@ -553,7 +555,7 @@ class QueueTable:
             self.wide.pop(job_id, None)
         else:
             if self._asking:
-                self._asking -= any(others_of(self.jobs_by_slot[slot].job))
+                self._asking -= others_of(self.jobs_by_slot[slot].job) != _NO_OTHERS
             self._note(queue.LEAVES, slot)
 
     def _believe(self, believed: Mapping[str, PendingJob]) -> None:

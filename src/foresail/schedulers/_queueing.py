@@ -186,11 +186,10 @@ class _PartitionQueue:
             job = jobs[slot].job
             placement = passed.placements.get(slot) or placements[job.tasks]
             starts.append(Start(job.job_id, placement))
-        planned = [
-            PlannedStart(job.job_id, start_seconds, placements[job.tasks])
-            for slot, start_seconds in passed.reserved.items()
-            for job in (jobs[slot].job,)
-        ]
+        planned: list[PlannedStart] = []
+        for slot, start_seconds in passed.reserved.items():
+            job = jobs[slot].job
+            planned.append(PlannedStart(job.job_id, start_seconds, placements[job.tasks]))
         return Decision(tuple(starts), (), tuple(planned), reasons)
 
 
