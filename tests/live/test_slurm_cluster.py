@@ -101,6 +101,13 @@ def told(events: list[Event]) -> list[str]:
     return [type(each).__name__ for each in events]
 
 
+def test_features_of_nodes_are_their_attributes(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.nodes = [NODE._replace(Features="(null)"), NODE._replace(NodeList="n2", Features="a,b")]
+    made, _ = adapter(tmp_path)
+    (partition,) = made.cluster.partitions
+    assert [dict(each.attributes) for each in partition.nodes] == [{}, {"a": "yes", "b": "yes"}]
+
+
 def test_the_life_of_a_job(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.put("7")
     made, events = adapter(tmp_path)

@@ -132,6 +132,19 @@ def test_a_job_is_held_and_begins_where_and_when_it_is_to(
     assert (mark(tmp_path, "7"), mark(tmp_path, "8")) == (None, "foresail:0")
 
 
+def test_a_job_that_was_cancelled_while_it_waited_has_gone(
+    slurm: OrderedSlurm, tmp_path: Path
+) -> None:
+    """So has one that was left to Slurm; nothing else is said while squeue shows them."""
+    slurm.put("7")
+    slurm.put("8", Licenses="matlab")
+    made, _ = adapter(tmp_path)
+    for name in "78":
+        slurm.end(name, "CA", at="")
+    assert [*made.reports(203.0)] == [Cancelled(203.0, "slurm:7"), Cancelled(203.0, "slurm:8")]
+    assert [*made.reports(206.0)] == []
+
+
 def test_what_does_not_begin_is_held_again_and_at_last_left_to_slurm(
     slurm: OrderedSlurm, tmp_path: Path
 ) -> None:

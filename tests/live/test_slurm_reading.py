@@ -92,6 +92,14 @@ def test_a_recorded_cluster_of_2411(monkeypatch: pytest.MonkeyPatch) -> None:
     assert state.aside["9"] == "is kept back (JobHeldUser)"
 
 
+def test_jobs_are_seen_in_the_order_in_which_they_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in that of squeue, whose rows are sorted by priority."""
+    names = ["100", "85_10", "99", "85_9"]
+    blank = [""] * (len(commands.LifeRow._fields) - 1)
+    monkeypatch.setattr(commands, "_rows", lambda *_: [(name, *blank) for name in names])
+    assert [row.JobArrayID for row in commands.read_lives()] == ["85_9", "85_10", "99", "100"]
+
+
 def test_recorded_accounting(monkeypatch: pytest.MonkeyPatch) -> None:
     recorded(monkeypatch, "22.05")
     attempts = history_of(commands.read_accounting(0.0)).past

@@ -190,13 +190,6 @@ def _archive_of(state: Path) -> LogArchive:
     return LogArchive(StateFolder(_configuration(state).state).archive)
 
 
-def _require_store(path: Path) -> None:
-    if not path.is_file():
-        raise InputError(
-            "holds no store", source=path.parent, expected=f"a folder with {path.name} in it"
-        )
-
-
 @contextmanager
 def opened_store(state: Path) -> Iterator[SqlStore]:
     """The store of a service that is there already; the service may run meanwhile."""
@@ -214,5 +207,7 @@ def _database(state: Path) -> Database:
     if configuration.database != "sqlite":
         return Database.at_address(configuration.database)
     path = StateFolder(configuration.state.absolute()).database
-    _require_store(path)
+    if not path.is_file():
+        expected = f"a folder with {path.name} in it"
+        raise InputError("holds no store", source=path.parent, expected=expected)
     return Database.in_file(path)

@@ -59,7 +59,7 @@ def run(
     """
     from foresail.cli.run_progress import observer_for, summarise
     from foresail.live.cluster_plugin import require_linux
-    from foresail.live.run_directory import RunDirectory
+    from foresail.live.run_directory import RunDirectory, default_path
     from foresail.scenario.by_daemon import begin_commands, run_commands
 
     del plugins  # they are loaded
@@ -81,7 +81,7 @@ def run(
             policy=policy or _POLICY,
             cluster=_cluster(cluster, cpus, grace),
             directory=directory or Path(time.strftime("foresail-run-%Y%m%d-%H%M%S")),
-            history=None if no_history else _history_path(history),
+            history=None if no_history else (history or default_path()).absolute(),
             learned=None if learned is None else learned.absolute(),
         )
         if lines is not None and sys.stdin.isatty():
@@ -111,12 +111,6 @@ def _cluster(cluster: str | None, cpus: int | None, grace: str | None) -> str:
             expected="--cluster without them, as in --cluster 'local(cpus=4,grace_seconds=10)'",
         )
     return cluster
-
-
-def _history_path(chosen: Path | None) -> Path:
-    from foresail.live.run_directory import default_path
-
-    return default_path() if chosen is None else chosen.absolute()
 
 
 def _write_report(schedule: Schedule, run: RunDirectory) -> None:

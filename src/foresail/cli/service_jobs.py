@@ -63,7 +63,9 @@ def submit(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
     with service.connected() as client:
         _require_one_node(client, asked)
         if asked.call.get("test_only"):
-            _report_start(client, asked.jobs)
+            for job in asked.jobs:
+                forecast = client.what_if({"job": dict(job)})["then"]
+                typer.echo(f"would start: {service.start_words(forecast, time.time())}")
             return
         submitted = client.submit(asked.jobs, client_key=asked.call.get("key"))
         ids = list(dict.fromkeys(job["job_id"].partition("_")[0] for job in submitted))
@@ -91,13 +93,6 @@ def _require_one_node(client: ServiceClient, asked: AskedJobs) -> None:
             value=1,
             expected="one task, with --cpus-per-task for how much it needs",
         )
-
-
-def _report_start(client: ServiceClient, jobs: Sequence[Any]) -> None:
-    now = time.time()
-    for job in jobs:
-        forecast = client.what_if({"job": dict(job)})["then"]
-        typer.echo(f"would start: {service.start_words(forecast, now)}")
 
 
 def wait(jobs: service.JobIds) -> None:

@@ -161,8 +161,9 @@ def _print_plan(
         typer.echo()
     served = len({row["request"] for row in rows})
     typer.echo(f"{served} of {number(requests)} requests are given nodes")
+    gap = f"gap {solved.gap:.2%}" if isfinite(solved.gap) else "gap unknown"
     typer.echo(
-        f"value {solved.value:.6g}, at most {solved.bound:.6g} ({_how_good(solved)});"
+        f"value {solved.value:.6g}, at most {solved.bound:.6g} ({solved.status.value}, {gap});"
         f" quick plan {solved.quick_value:.6g}"
     )
     size = solved.size
@@ -171,8 +172,3 @@ def _print_plan(
         f" slots of {duration(slot_seconds)};"
         f" built in {solved.build_seconds:.3f} s, solved in {solved.solve_seconds:.3f} s"
     )
-
-
-def _how_good(solved: SolvedRequest) -> str:
-    gap = f"gap {solved.gap:.2%}" if isfinite(solved.gap) else "gap unknown"
-    return f"{solved.status.value}, {gap}"

@@ -101,6 +101,4 @@ def _sessions(records: Iterable[logged.Record]) -> list[_Session]:
                 step.events.append(event)
             case logged.Instructed(step=number, instruction=instruction):
                 steps.setdefault(number, _Step()).instructions.append(instruction)
-            case _:
-                pass
     return sessions

@@ -172,8 +172,6 @@ class ServiceMetrics:
                     (self._met if met else self._missed).inc()
             case Instructed(time=now, instruction=Start(job_id=job_id)):
                 self.wait_seconds.observe(max(0.0, now - jobs.submitted[job_id].eligible_seconds))
-            case _:
-                pass
 
     def text(
         self,

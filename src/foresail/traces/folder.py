@@ -294,7 +294,7 @@ def _column(part: Path, name: str) -> pl.Series:
 def _replacing(path: Path) -> Iterator[Path]:
     """A new folder beside ``path`` that takes its place on success and vanishes on failure."""
     with to_be_written(path):
-        taken = path.exists() and not is_folder(path) and not _is_empty(path)
+        taken = path.exists() and not is_folder(path) and (not path.is_dir() or any(path.iterdir()))
     if taken:
         raise InputError(
             "something that is no workload is there already",
@@ -313,10 +313,6 @@ def _replacing(path: Path) -> Iterator[Path]:
         raise InputError(f"cannot be written: {problem}", source=path) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-
-
-def _is_empty(path: Path) -> bool:
-    return path.is_dir() and not any(path.iterdir())
 
 
 def _take_place(partial: Path, path: Path) -> None:

@@ -27,7 +27,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import polars as pl
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -66,6 +66,9 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+_ALONE: Final = BeforeValidator(lambda text: {"column": text} if isinstance(text, str) else text)
+
+
 class ColumnSource(_Strict):
     """The source of one canonical column."""
 
@@ -98,10 +101,6 @@ class ColumnSource(_Strict):
         return self
 
 
-def _column_alone(value: Any) -> Any:
-    return {"column": value} if isinstance(value, str) else value
-
-
 class _TableLayout(_Strict):
     """Facts of the table as a whole."""
 
@@ -116,7 +115,7 @@ class Mapping(_Strict):
     """A column mapping file."""
 
     table: _TableLayout = _TableLayout()
-    columns: dict[str, Annotated[ColumnSource, BeforeValidator(_column_alone)]]
+    columns: dict[str, Annotated[ColumnSource, _ALONE]]
     features: dict[str, str] = {}
 
     @property

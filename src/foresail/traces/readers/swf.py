@@ -152,7 +152,8 @@ class _Log:
             self._first_job_seen = True
             self._notes.unix_times = raw["submit time"][0] >= UNIX_TIMES_BEGIN
         self._lines_before += lines
-        self._count_unknown_status(raw)
+        unknown = ~raw["status"].is_in([-1.0, *_STATUS])
+        self._notes.repair_rows("unknown_for_undefined_status", raw, unknown, "status", "-1 to 5")
         self._count_negative_processors(raw)
         return _in_canonical_columns(self._without_partial_executions(raw))
 
@@ -253,10 +254,6 @@ class _Log:
             extra[row] = self._decoded(text[starts[row] : ends[row]])
         raw = raw.with_columns(pl.Series("extra", extra, dtype=pl.String))
         return raw if good.all() else raw.filter(good)
-
-    def _count_unknown_status(self, raw: pl.DataFrame) -> None:
-        unknown = ~raw["status"].is_in([-1.0, *_STATUS])
-        self._notes.repair_rows("unknown_for_undefined_status", raw, unknown, "status", "-1 to 5")
 
     def _count_negative_processors(self, raw: pl.DataFrame) -> None:
         """Count negative numbers but -1, which says that processors are not known."""

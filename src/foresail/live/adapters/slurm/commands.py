@@ -91,6 +91,7 @@ class NodeRow(NamedTuple):
     Memory: str
     OverSubscribe: str
     PriorityTier: str
+    Features: str = ""
 
 
 def environment() -> dict[str, str]:
@@ -126,8 +127,9 @@ def read_queue() -> list[QueueRow]:
 
 
 def read_lives() -> list[LifeRow]:
-    """Return all that wait, run, or ended not long ago; raises as ``output``."""
-    return [*map(LifeRow._make, _rows(LifeRow._fields, "squeue", "-a", "-h", "-r", "-t", "all"))]
+    """Return all that wait, run, or ended not long ago, as they came; raises as ``output``."""
+    rows = map(LifeRow._make, _rows(LifeRow._fields, "squeue", "-a", "-h", "-r", "-t", "all"))
+    return sorted(rows, key=lambda row: [*map(int, re.findall(r"\d+", row.JobArrayID))])
 
 
 def read_nodes() -> list[NodeRow]:

@@ -119,8 +119,6 @@ class DecidingAdapter(SlurmAdapter):
                 self._marks.carry_out([orders.keep(life, is_wished=is_wished)])
             case news.JobChanged(job=job) if job.requested_seconds != entry.job.requested_seconds:
                 self._marks.carry_out([orders.change_limit(job_id, job.requested_seconds)])
-            case _:
-                pass
 
     def reports(self, now: float) -> Sequence[news.Event]:
         """Give what orders there are; return what is new since the last look, if one is due."""
@@ -193,11 +191,12 @@ class DecidingAdapter(SlurmAdapter):
 
     def _why_aside(self, look: Look, job_id: str) -> str:
         why, life = super()._why_aside(look, job_id), look.lives[job_id]
-        if why:
+        job = look.state.jobs.get(job_id)
+        if why or job is None:
             return why
-        if job_id in look.state.jobs and not self._owned.has(look.state.jobs[job_id]):
+        if not self._owned.has(job):
             return "is of a partition or an account that is not decided on here"
-        (stage,), nodes = look.state.jobs[job_id].stages, nodes_asked(life)
+        (stage,), nodes = job.stages, nodes_asked(life)
         is_spread = stage.tasks == nodes and stage.request.cpus > look.widest_cpus / 2.0
         if life.NTPerNode.isdecimal() and int(life.NTPerNode) and not is_spread:
             return f"asks for {life.NTPerNode} tasks on each node"

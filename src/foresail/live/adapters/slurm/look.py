@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Final, TypeAlias
 
 from foresail.live.adapters.slurm.commands import (
+    NOTHING,
     LifeRow,
     NodeRow,
     QueueRow,
@@ -104,7 +105,8 @@ class Look:
         records: dict[str, dict[str, Node]] = {}
         for row in self.nodes:
             some = records.setdefault(self.accounts[row.PartitionName], {})
-            some[row.NodeList] = Node(row.NodeList, size_of(row))
+            features = {each: "yes" for each in row.Features.split(",") if each not in NOTHING}
+            some[row.NodeList] = Node(row.NodeList, size_of(row), features)
         return Cluster(
             tuple(
                 Partition(name, sum((each.total for each in some.values()), Resources()), nodes)

@@ -136,9 +136,8 @@ class SlurmAdapter:
         return [*self._of_nodes(look), *self._of_jobs(look, [*look.lives, *look.past])]
 
     def carry_out(self, instruction: Instruction | JobCommand, now: float) -> None:  # noqa: ARG002
-        """Refuse it; raises ``InputError``."""
+        """Refuse it, as Slurm decides; raises ``InputError``."""
         self.capabilities.require(instruction)
-        raise InputError("nothing is changed here", value=type(instruction).__name__)
 
     def reports(self, now: float) -> Sequence[news.Event]:
         """Return what is new since the last look; nothing before the next one is due."""
@@ -212,7 +211,8 @@ class SlurmAdapter:
             yield from _changed(look, entry, replace(job, job_id=entry.job.job_id))
         if life is not None:
             yield from self._of_life(look, job_id, entry, life)
-            yield from self._left_aside(look, job_id, entry)
+            if job_id in self._entries:
+                yield from self._left_aside(look, job_id, entry)
 
     def _passed(self, look: Look, job_id: str) -> Job | None:
         """Return a job that came and ended between two looks; None if it did so before."""

@@ -190,7 +190,6 @@ def release_all(state: Path, *, is_tried: bool = False) -> list[str]:
     marks = Marks(_attempts(state))
     held = [each for each in map(marks.on, read_lives()) if is_held_here(each)]
     held = [each for each in held if not is_kept(each)]
-    held.sort(key=lambda each: [*map(int, re.findall(r"\d+", each.JobArrayID))])  # as they came
     if held and not is_tried:
         marks.carry_out([order for each in held for order in let_go(each)])
     return [each.JobArrayID for each in held]
