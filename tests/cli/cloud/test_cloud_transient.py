@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -188,12 +189,40 @@ def test_a_plan_that_its_history_does_not_bear_out_is_not_accepted(tmp_path):
     assert "Not accepted: 0.98 of the time was missed in all of the history." in said
     assert "The best, which would not either, is planned for 0.9, at " in said
     assert ": there 0.9" in said
+    after = run(*asked, "--market", "[ab]/*", "--availability", 0.98, "--check-window", 7)
+    said = " ".join(after.stdout.split())
+    assert after.exit_code == 1
+    assert "missed after plans made like it of 7 days, in all of the history. The best, " in said
+    assert "is planned for 0.99 (--extra-nines 0.30103), at " in said
     held = run(*asked, "--availability", 0.99999, "--format", "json")
     assert held.exit_code == 0, held.exception
     record = json.loads(held.stdout)
     assert record["accepted"] is True
     assert record["availability_in_history"] == 1.0
     assert [each.type.name for each in from_record(record).rented] == ["c/small"]
+
+
+def test_what_windows_allow_is_said(market):
+    """Where plans of trailing windows miss it, the cheapest after which they would not.
+
+    Asked for as it is said, it is accepted, at the price and with the share that were said.
+    """
+    asked = (*market, "--capacity", 40, "--availability", 0.97, "--check-window", 7)
+    result = run(*asked)
+    said = " ".join(result.stdout.split())
+    assert result.exit_code == 1
+    found = re.search(
+        r"cheapest that would have had it is planned for 0.99 \(--extra-nines (0.477121)\), at "
+        r"([0-9.]+) an hour: there ([0-9.]+) of the time",
+        said,
+    )
+    assert found is not None, said
+    again = run(*asked, "--extra-nines", found[1], "--format", "json")
+    assert again.exit_code == 0
+    record = json.loads(again.stdout)
+    assert record["price_per_hour"] == pytest.approx(float(found[2]))
+    assert record["availability_expected"] == pytest.approx(float(found[3]), abs=1e-4)
+    assert float(found[3]) >= 0.97
 
 
 def test_how_often():

@@ -107,9 +107,8 @@ def command(
         refuse({"--capacity": capacity}, "the capacity is given twice", "--capacity or --tier")
     if made is not None:
         refuse({"--capacity": capacity}, "the plan has one of its own", "--plan or --capacity")
-    learned = None
-    if prices is not None:
-        learned = _learned(prices, machines, market, doubt, correlated)
+    known = (machines, market, doubt, correlated)
+    learned = None if prices is None else _learned(prices, *known)
     with naming_options(_OPTIONS):
         offers = _offers(types, learned, window, on_demand_price)
     answering.require_folder()
@@ -168,7 +167,10 @@ def _answer(
     if learned is None:
         return answer
     checked = _checked(learned, planned, windows) if windows else ()
-    return _held(learned.history, [planned, *along], replace(answer, windows=checked))
+    answer = _held(learned.history, [planned, *along], replace(answer, windows=checked))
+    if not windows or answer.is_accepted:
+        return answer
+    return replace(answer, held=_held_after(learned, along, answer, windows))
 
 
 @dataclass(frozen=True)
@@ -265,6 +267,25 @@ def _held(
         together=correlated_pairs(history.only([each.type.name for each in plans[0].rented])),
         held=found[1:],
     )
+
+
+def _held_after(
+    learned: OfferHistories,
+    along: Sequence[CapacityPlan],
+    answer: TransientAnswer,
+    windows: Sequence[float],
+) -> list[float]:
+    """The least that each plan of the frontier had, in history and after plans like it.
+
+    It is 0 of those for less than the target, and beyond the first that has it: nobody looked.
+    """
+    found: list[float] = []
+    for known, each in zip(answer.held, along, strict=True):
+        tried = replace(answer, plan=each, realised=known, windows=())
+        if each.target >= answer.target > max(found, default=0.0):
+            tried = replace(tried, windows=_checked(learned, each, windows))
+        found.append(tried.had if tried.windows else 0.0)
+    return found
 
 
 def _checked(

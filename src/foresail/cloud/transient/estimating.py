@@ -123,15 +123,6 @@ def realised(history: JointHistory, planned: CapacityPlan) -> Realised:
     )
 
 
-def _require_markets(history: JointHistory, planned: CapacityPlan) -> None:
-    """Refuse a history that does not have a market of a plan."""
-    for each in planned.rented:
-        if each.type.name not in history.names:
-            raise InputError(
-                "the history does not have a market of the plan", field="type", value=each.type.name
-            )
-
-
 def has_capacity(history: JointHistory, planned: CapacityPlan) -> Booleans:
     """Say when a plan's machines had its capacity, shape (intervals,)."""
     capacity = history.up @ _capacities(history, planned)
@@ -231,6 +222,7 @@ def shuffled_availability(
 
 def _capacities(history: JointHistory, planned: CapacityPlan) -> Floats:
     """Capacity that a plan rents of each type of a history; shape (types,)."""
-    _require_markets(history, planned)
     capacity = {each.type.name: each.capacity for each in planned.rented}
+    for name in sorted(capacity.keys() - set(history.names)):
+        raise InputError("the history does not have a market of the plan", field="type", value=name)
     return np.array([capacity.get(name, 0.0) for name in history.names])

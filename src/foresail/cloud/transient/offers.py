@@ -64,14 +64,9 @@ def fitted_shocks(history: JointHistory, *, doubt_hours: float = 0.0) -> CommonS
         shocks, criterion = _fit(history.names, seen, hours, tried)
         if criterion < least:
             best, least = shocks, criterion
-    return _doubted(best, float(hours.sum()), doubt_hours)
-
-
-def _doubted(shocks: CommonShocks, hours: float, doubt_hours: float) -> CommonShocks:
-    """Every type as available by itself as with independent types and the same doubt."""
-    kept = hours / (hours + doubt_hours)
-    up = kept * shocks.up + 0.5 * (1.0 - kept)
-    return CommonShocks(shocks.names, shocks.weights, up)
+    # Every type by itself is as available as it is with independent types and the same doubt.
+    kept = float(hours.sum()) / (float(hours.sum()) + doubt_hours)
+    return CommonShocks(best.names, best.weights, kept * best.up + 0.5 * (1.0 - kept))
 
 
 def _fit(

@@ -285,7 +285,9 @@ def plan(
     times = math.ceil(needed / (_MOST_MACHINES * float(offers.units.mean())))
     part = math.ceil(needed / times)
     pool = choose(offers, part, allowed, dearest / times)
-    best = times * (_everything(offers, part) if pool is None else pool)
+    if pool is None:  # every type by itself enough: dear, and surely available enough
+        pool = np.ceil(part / offers.units).astype(np.int64)
+    best = times * pool
     return CapacityPlan(
         capacity=capacity,
         target=availability,
@@ -331,11 +333,6 @@ def availability_text(short: float) -> str:
         return "1"
     digits = max(2, math.ceil(-math.log10(short)) + 2)
     return f"{1.0 - short:.{digits}f}" if digits <= _MOST_DIGITS else f"all but {short:.2g}"
-
-
-def _everything(offers: Offers, needed: int) -> Integers:
-    """Every type by itself enough: the dearest pool, and one that is surely available enough."""
-    return np.ceil(needed / offers.units).astype(np.int64)
 
 
 TARGETS: Final = (0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99995, 0.99999, 0.999999)

@@ -94,7 +94,12 @@ def _compared(advice: Advice, currency: str) -> list[Column[Compared]]:
         Column("", "waiting_seconds", lambda each: each.tried.rule.waiting_seconds),
         Column("", "short_seconds", lambda each: each.tried.rule.short_seconds),
         Column(f"{currency} a month", "cost_per_month", lambda each: each.expected.cost, _whole),
-        Column("90 % range", "", lambda each: each.certainty.cost if sure else None, _range),
+        Column(
+            "90 % range",
+            "",
+            lambda each: each.certainty.cost if sure else None,
+            lambda ends: "–" if ends is None else f"{_whole(ends[0])}–{_whole(ends[1])}",
+        ),
         Column("", "cost_per_month_low", end("cost", 0)),
         Column("", "cost_per_month_high", end("cost", 1)),
         Column("mean wait", "", lambda each: each, _said_wait),
@@ -106,10 +111,6 @@ def _compared(advice: Advice, currency: str) -> list[Column[Compared]]:
         Column("work rented", "rented_work", lambda each: each.tried.rented_work, percent),
         Column("", "lasting", lambda each: each.tried.is_lasting),
     ]
-
-
-def _range(ends: tuple[float, float] | None) -> str:
-    return "–" if ends is None else f"{_whole(ends[0])}–{_whole(ends[1])}"
 
 
 def _said_wait(each: Compared) -> str:
@@ -206,7 +207,12 @@ def candidates_table(advice: Advice, prices: PriceCatalogue) -> NumbersTable:
         Column("nodes", "nodes", lambda each: each.nodes, "{:,}".format),
         Column("limit", "", lambda each: each.rule, _said_limit),
         Column("", "waiting_seconds", lambda each: each.rule.waiting_seconds),
-        Column("short", "short_seconds", lambda each: each.rule.short_seconds, _said_short),
+        Column(
+            "short",
+            "short_seconds",
+            lambda each: each.rule.short_seconds,
+            lambda it: duration(it) if it else "–",
+        ),
         Column(prices.currency, "cost_per_month", lambda each: expected(each).cost, _whole),
         Column(
             "mean wait",
@@ -235,10 +241,6 @@ def candidates_table(advice: Advice, prices: PriceCatalogue) -> NumbersTable:
 def _said_limit(rule: WaitingRule) -> str:
     has_limit = math.isfinite(rule.waiting_seconds) and rule.name != "no-jobs-wait"
     return duration(rule.waiting_seconds) if has_limit else "–"
-
-
-def _said_short(seconds: float) -> str:
-    return duration(seconds) if seconds else "–"
 
 
 def _notes_on_rules(advice: Advice) -> list[str]:

@@ -219,14 +219,10 @@ def _more(advice: Advice, verb: str, term: str) -> str:
     return f"{verb} {more:,} more{term}" if more > 0 else "Buy no more"
 
 
-def _said_cores(amount: float) -> str:
-    """An amount of cores, which need not be whole."""
-    return f"{number(amount)} {'core' if amount == 1.0 else 'cores'}"
-
-
 def said_size(market: Market, nodes: int) -> str:
     """Say how much so many nodes are."""
-    cores = _said_cores(nodes * market.node.cores)
+    amount = nodes * market.node.cores  # which need not be whole
+    cores = f"{number(amount)} {'core' if amount == 1.0 else 'cores'}"
     if not market.node.gpus:
         return cores
     gpus = nodes * market.node.gpus

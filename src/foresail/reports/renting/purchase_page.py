@@ -127,7 +127,7 @@ def errors_table(report: MixReport) -> page.NumbersTable:
         "What does it cost to reserve too little, or too much?",
         report.by_demand_error.to_dicts(),
         [
-            page.field("reserved", "error", _said_error),
+            page.field("reserved", "error", lambda it: _signed(it) if it else "as planned"),
             page.field(f"cost, {report.prices.currency}", "cost", _whole),
             page.field("of all on demand", "share", percent),
             page.Column(
@@ -140,10 +140,6 @@ def errors_table(report: MixReport) -> page.NumbersTable:
 
 def _signed(share: float) -> str:
     return signed(percent(share))
-
-
-def _said_error(error: float) -> str:
-    return _signed(error) if error else "as planned"
 
 
 def purchase_page(answer: PurchaseAnswer) -> page.CloudPage:

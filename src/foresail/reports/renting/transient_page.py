@@ -66,9 +66,15 @@ class TransientAnswer:
     """Share of the time in all of the history for each plan of the frontier."""
 
     @property
+    def had(self) -> float:
+        """Return the least share of the time found, in history or after plans like it; 0: none."""
+        found = _checked(self).values()
+        return 0.0 if any(map(math.isnan, found)) else min(found, default=1.0)
+
+    @property
     def is_accepted(self) -> bool:
         """Return whether the target was met wherever the plan, or plans like it, were held to."""
-        return all(known >= self.target for known in _checked(self).values())
+        return self.had >= self.target
 
 
 def transient_page(answer: TransientAnswer) -> CloudPage:
@@ -104,7 +110,10 @@ def transient_page(answer: TransientAnswer) -> CloudPage:
         ],
         notes=[
             *notes,
-            _how_types_fail(answer.offers),
+            "Types are taken to fail independently of each other."
+            if (shocks := answer.offers.shocks) is None
+            else "Types fail together as fitted: independently only within each of "
+            f"{count(shocks.weights.size, 'state')} of the markets.",
             "Prices and availabilities are as they were given."
             if answer.realised is None
             else "Prices are means over the time that was learned from.",
@@ -158,15 +167,18 @@ def _refused(answer: TransientAnswer) -> str:
     """Say that a plan is not accepted, where it failed, and what the history allows."""
     missed = [where for where, known in _checked(answer).items() if not known >= answer.target]
     asked = f"Not accepted: {answer.target:.12g} of the time was missed {', '.join(missed)}."
-    if _IN_HISTORY not in missed:
-        return f"{asked} Plans for more than that are surer (--extra-nines)."
     pairs = zip(answer.held, answer.frontier, strict=True)
-    plans = [(planned.price_per_hour, known, target) for known, (target, planned) in pairs]
+    plans = [(planned.price_per_hour, known, target) for known, (target, planned) in pairs if known]
+    if not plans:
+        return asked
     enough = [each for each in plans if each[1] >= answer.target]
     price, known, target = min(enough) if enough else max(plans, key=lambda each: each[1])
     which = "The cheapest that would have had it" if enough else "The best, which would not either,"
+    (first, *_) = _named(answer.plan).values()
+    nines = first.extra_nines + _nines(1.0 - target) - _nines(1.0 - answer.target)
+    how = f" (--extra-nines {nines:.6g})" if nines > first.extra_nines else ""
     return (
-        f"{asked} {which} is planned for {target:.12g}, at {number(price)} an hour: "
+        f"{asked} {which} is planned for {target:.12g}{how}, at {number(price)} an hour: "
         f"there {_said_often(known)}."
     )
 
@@ -201,16 +213,6 @@ def how_often(short: float, checked: Mapping[str, float]) -> str:
     return (
         f"{words}, as it was {least[worst]}. By the model it would be {availability_text(short)}: "
         "the history does not bear that out."
-    )
-
-
-def _how_types_fail(offers: Offers) -> str:
-    """Return whether types are taken to fail together, in words."""
-    if offers.shocks is None:
-        return "Types are taken to fail independently of each other."
-    return (
-        "Types fail together as fitted: independently only within each of "
-        f"{count(offers.weights.size, 'state')} of the markets."
     )
 
 
@@ -313,7 +315,12 @@ def _together_table(pairs: Sequence[tuple[str, str, float]]) -> NumbersTable:
     columns: list[Column[tuple[str, str, float]]] = [
         Column("market", "market", lambda pair: pair[0]),
         Column("and", "and", lambda pair: pair[1]),
-        Column("correlation", "correlation", lambda pair: pair[2], _correlation),
+        Column(
+            "correlation",
+            "correlation",
+            lambda pair: pair[2],
+            lambda it: f"{it:+.2f}".replace("-", "−"),
+        ),
     ]
     found = numbers_table(
         "together",
@@ -327,16 +334,17 @@ def _together_table(pairs: Sequence[tuple[str, str, float]]) -> NumbersTable:
     return replace(found, rows=found.rows[:_MOST_PAIRS])
 
 
-def _correlation(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
-
-
 def windows_table(windows: Sequence[TrailingWindow]) -> NumbersTable:
     """Tabulate what was planned for and what it came to, by window."""
     shown: list[Column[TrailingWindow]] = [
         Column("learned from", "", lambda each: each.name),
         Column("plans", "", lambda each: f"{len(_kept(each))} of {len(each.found)}"),
-        Column("realised", "", lambda each: mean_availability(each.found), _known_availability),
+        Column(
+            "realised",
+            "",
+            lambda each: mean_availability(each.found),
+            lambda it: "–" if math.isnan(it) else availability_text(1.0 - it),
+        ),
         Column("nines", "", lambda each: _nines(1.0 - mean_availability(each.found)), number),
         Column("paid of on demand", "", _paid_share, percent),
         Column(
@@ -385,10 +393,6 @@ def _paid_share(window: TrailingWindow) -> float:
 
 def _mean(values: Sequence[float]) -> float:
     return float(np.mean(values)) if values else math.nan
-
-
-def _known_availability(availability: float) -> str:
-    return "–" if math.isnan(availability) else availability_text(1.0 - availability)
 
 
 def transient_record(answer: TransientAnswer) -> dict[str, Any]:
