@@ -357,6 +357,9 @@ def test_a_group_is_found_again_after_a_restart(watcher: Watcher, tmp_path: Path
     assert began.job_id == JOB
 
 
+GATE = "foresail.io/foresail"
+
+
 class LivingMirror(FilledMirror):
     """A mirror of a server that binds and evicts, or does not, by chance or as a test has it."""
 
@@ -379,15 +382,19 @@ class LivingMirror(FilledMirror):
         while self.calls:
             asyncio.run(self.calls.pop(0))
 
-    async def ask(self, method: str, path: str, query: Any = None, body: Any = None) -> bytes:
+    async def ask(
+        self, method: str, path: str, query: Any = None, body: Any = None, kind: str = ""
+    ) -> bytes:
         *_, name, what = path.split("/")
+        if method == "PATCH":
+            name, what = what, "gate"
         if method == "GET":
             (pod,) = [e for e in self.pods.values() if e.name == what] or [None]
             if pod is None:
                 raise RefusedError(404, b"", path)
-            return msgspec.json.encode(
-                {"metadata": {"uid": pod.uid}, "spec": {"nodeName": pod.node}}
-            )
+            gates = [{"name": each} for each in pod.gates]
+            spec = {"nodeName": pod.node, "schedulingGates": gates}
+            return msgspec.json.encode({"metadata": {"uid": pod.uid}, "spec": spec})
         self.asked.append(f"{what} {name}")
         (pod,) = [e for e in self.pods.values() if e.name == name] or [None]
         if pod is None:
@@ -398,6 +405,11 @@ class LivingMirror(FilledMirror):
             self.delete(pod.uid)
         elif pod.node or name in self.refuses or (self.chance and self.chance.random() < 0.3):
             raise RefusedError(409, b"", path)
+        elif what == "gate":
+            assert body["metadata"]["uid"] == pod.uid
+            (gate,) = body["spec"]["schedulingGates"]
+            assert gate == {"name": GATE, "$patch": "delete"}
+            self.put(msgspec.structs.replace(pod, gates=(), aside=""))
         else:
             self.put(bound(pod, body["target"]["name"]))
         return b"{}"

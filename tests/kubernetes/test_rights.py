@@ -66,11 +66,12 @@ async def status_of(connection: Connection, method: str, path: str, body: object
 
 @pytest.mark.slow
 def test_each_account_can_do_its_work_alone(cluster: RealCluster, tmp_path: Path) -> None:
-    """Accounts of observer, teller and scheduler do their work, by the manifests as they are."""
+    """Accounts of all parts do their work, by the manifests as they are."""
     cluster.kubectl("apply", "-k", str(ROOT / "deploy" / "kubernetes"))
     cluster.create(pod("a", schedulerName="foresail"), pod("b", schedulerName="foresail"))
-    names = ("observer", "teller", "scheduler")
-    observer, teller, scheduler = (account(cluster, f"foresail-{each}", tmp_path) for each in names)
+    names = ("observer", "teller", "scheduler", "gates")
+    accounts = [account(cluster, f"foresail-{each}", tmp_path) for each in names]
+    observer, teller, scheduler, gates = accounts
 
     def seen(access: Access) -> dict[str, Pod]:
         mirror = Mirror.begun(access)
@@ -86,6 +87,16 @@ def test_each_account_can_do_its_work_alone(cluster: RealCluster, tmp_path: Path
         "reason": {"sentence": "it is tried"},
     }
 
+    async def lets_go(connection: Connection) -> tuple[bool, list[Any], int]:
+        lease = Lease(connection, "foresail", "foresail-foresail", "gates")
+        await lease.ask()
+        binder = Binder(connection, lease, Served())
+        await binder.release(pods["a"], "foresail.io/foresail", 1)
+        is_held = lease.is_held
+        await lease.give_up()
+        where = "/api/v1/namespaces/default/pods/a/binding"
+        return is_held, [*binder.not_bound], await status_of(connection, "POST", where, {})
+
     async def tells(connection: Connection) -> int:
         return await Teller(connection, 5, print, "foresail").tell([row], time.time())
 
@@ -97,6 +108,8 @@ def test_each_account_can_do_its_work_alone(cluster: RealCluster, tmp_path: Path
         await binder.bind(pods["b"], "n1", 1)
         return lease.is_held, [*binder.not_bound]
 
+    assert seen(gates).keys() == {"a", "b"}
+    assert within(gates, lets_go) == (True, [], 403)
     assert within(teller, tells) == 1
     assert FORECAST in cluster.kubectl("get", "pod", "a", "-o", "jsonpath={.metadata.annotations}")
     assert within(scheduler, binds) == (True, [])
@@ -113,7 +126,7 @@ def test_each_account_can_do_its_work_alone(cluster: RealCluster, tmp_path: Path
     async def evicts(connection: Connection) -> int:
         return await status_of(connection, "POST", "/api/v1/namespaces/x/pods/y/eviction", {})
 
-    for each in (observer, teller, scheduler):
+    for each in (observer, teller, scheduler, gates):
         assert within(each, refused) == {403}
         assert (within(each, evicts) == 403) is (each is not scheduler)
     row["reason"] = {"sentence": "it is news"}

@@ -1,4 +1,4 @@
-"""Hands: binding pods to nodes, and evicting them, many at once.
+"""Hands: binding pods to nodes, opening their gates, and evicting them, many at once.
 
 What is not known to have happened is looked at again.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
@@ -53,9 +55,34 @@ class Binder:
 
     async def bind(self, pod: Pod, node: str, attempt: int) -> None:
         """Bind a pod; one that is bound, wherever, is for the watch to see."""
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        ask = partial(self._connection.ask, "POST", f"{_path(pod)}/binding", None, body)
+        await self._do("bind it", ask, lambda there: bool(there.node_name), pod, attempt)
+
+    async def release(self, pod: Pod, gate: str, attempt: int) -> None:
+        """Open a gate of a pod, which its scheduler binds then."""
+        gates = [{"name": gate, "$patch": "delete"}]
+        body = {"metadata": {"uid": pod.uid}, "spec": {"schedulingGates": gates}}
+        kind = "application/strategic-merge-patch+json"
+        ask = partial(self._connection.ask, "PATCH", _path(pod), None, body, kind)
+        await self._do("open its gate", ask, lambda there: not there.scheduling_gates, pod, attempt)
+
+    async def _do(
+        self,
+        what: str,
+        ask: Callable[[], Awaitable[bytes]],
+        is_done: Callable[[wire.PodSpec], bool],
+        pod: Pod,
+        attempt: int,
+    ) -> None:
         async with self._turn:
             if self._lease.is_held:
-                why = await self._tried(pod, node)
+                why = await self._tried(what, ask, is_done, pod)
             else:
                 why = "this replica does not decide any more"
         if why:
@@ -63,7 +90,6 @@ class Binder:
 
     async def evict(self, pod: Pod) -> None:
         """Ask for an eviction, which budgets may refuse; that a pod goes, the watch sees."""
-        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/eviction"
         body = {
             "apiVersion": self._served.eviction,
             "kind": "Eviction",
@@ -76,7 +102,7 @@ class Binder:
                 return
             try:
                 async with asyncio.timeout(_BIND_SECONDS):
-                    await self._connection.ask("POST", path, None, body)
+                    await self._connection.ask("POST", f"{_path(pod)}/eviction", None, body)
             except RefusedError as error:
                 why = _EVICTIONS.get(error.status, str(error))
             except Exception as error:  # whatever it is, it is asked for again
@@ -84,45 +110,50 @@ class Binder:
         if why:
             self.not_evicted.append(NotEvicted(pod, why))
 
-    async def _tried(self, pod: Pod, node: str) -> str:
-        """Return why a pod is not bound; empty if it is."""
-        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
-        body = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-        }
+    async def _tried(
+        self,
+        what: str,
+        ask: Callable[[], Awaitable[bytes]],
+        is_done: Callable[[wire.PodSpec], bool],
+        pod: Pod,
+    ) -> str:
+        """Return why something is not done; empty if it is."""
         try:
             async with asyncio.timeout(_BIND_SECONDS):
-                await self._connection.ask("POST", f"{path}/binding", None, body)
+                await ask()
         except RefusedError as error:
             if error.status == HTTPStatus.FORBIDDEN:
-                return f"this account may not bind it ({error})"
-            why = f"the API server refused to bind it ({error})"
-        except Exception as error:  # whatever it is, it may be bound
+                return f"this account may not {what} ({error})"
+            why = f"the API server refused to {what} ({error})"
+        except Exception as error:  # whatever it is, it may be done
             why = f"the API server did not answer ({type(error).__name__})"
         else:
             return ""
-        return await self._seen(path, pod, why)
+        there = await self._seen(pod)
+        if isinstance(there, str):
+            return there
+        return "" if is_done(there) else why
 
-    async def _seen(self, path: str, pod: Pod, why: str) -> str:
-        """Look, until there is an answer, whether a pod is bound; returns why it is not."""
+    async def _seen(self, pod: Pod) -> wire.PodSpec | str:
+        """Look, until there is an answer, how a pod is; returns why it is none."""
         pause = _FIRST_PAUSE_SECONDS
         while True:
             try:
-                there = _POD.decode(await self._connection.ask("GET", path))
+                there = _POD.decode(await self._connection.ask("GET", _path(pod)))
             except RefusedError as error:
                 if error.status == HTTPStatus.NOT_FOUND:
                     return "it has gone"
             except Exception:  # it is asked again
                 pass
             else:
-                if there.metadata.uid != pod.uid:
-                    return "another pod has its name by now"
-                return "" if there.spec.node_name else why
+                is_other = there.metadata.uid != pod.uid
+                return "another pod has its name by now" if is_other else there.spec
             await asyncio.sleep(pause)
             pause = min(_LONGEST_PAUSE_SECONDS, 2.0 * pause)
+
+
+def _path(pod: Pod) -> str:
+    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
 
 
 _EVICTIONS: Final[dict[int, str]] = {

@@ -2,7 +2,8 @@
 
 A start counts as it is instructed, and is confirmed by the watch; what is not bound waits again.
 Pods of other schedulers are left to these, and hold their room once they are bound. A group starts
-whole: one that is bound in part is completed, or else evicted.
+whole: one that is bound in part is completed, or else evicted. Pods that wait for a gate of that
+name are another scheduler's once it is opened, which is their start.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 
 from foresail.model import event as news
 from foresail.model.adapter import Capabilities, JobCommand, KnownJob
-from foresail.model.decision import Instruction, Start
+from foresail.model.decision import Instruction, Preempt, Start
 from foresail.model.job import Job
 from foresail_kubernetes.adapters.kubernetes import DECIDES
 from foresail_kubernetes.binding import Binder, NotBound
@@ -52,6 +53,7 @@ class DecidingKubernetes(KubernetesAdapter):
     ) -> None:
         super().__init__(mirror, folder, note)
         self._scheduler = scheduler
+        self._gate = f"foresail.io/{scheduler}"
         self._lease = lease
         assert mirror.connection is not None
         self._binder = Binder(mirror.connection, lease, mirror.served)
@@ -73,15 +75,26 @@ class DecidingKubernetes(KubernetesAdapter):
         return events
 
     def carry_out(self, instruction: Instruction | JobCommand, now: float) -> None:  # noqa: ARG002
-        """Bind pods, once for each attempt; raises ``ConnectionError`` without the lease."""
+        """Bind pods, once for each attempt, or evict them.
+
+        Raises ``ConnectionError`` without the lease.
+        """
         self.capabilities.require(instruction)
-        if not isinstance(instruction, Start):
+        if not isinstance(instruction, Start | Preempt):
             return
         self._require_sight()
         entry = self._entries.get(instruction.job_id.removeprefix(PREFIX))
-        if entry is None or instruction.attempt <= entry.attempts:
+        if entry is None:
+            return
+        if isinstance(instruction, Preempt):
+            if entry.runs and entry.attempts == instruction.attempt:
+                entry.stops = True
+                self._to_evict |= dict.fromkeys(entry.pods, 0.0)
+            return
+        if instruction.attempt <= entry.attempts:
             return
         entry.attempts, entry.runs, entry.ours = instruction.attempt, True, True
+        entry.stops, entry.why = False, ""
         self._spread(entry, instruction)
         self.next_seconds = 0.0
         self._bind_all(entry)
@@ -111,10 +124,17 @@ class DecidingKubernetes(KubernetesAdapter):
             raise ConnectionError(self._lease.problem or "the lease was not renewed in time")
 
     def _why_aside(self, entry: SeenJob) -> str:
-        other = next((p for p in entry.pods.values() if p.scheduler != self._scheduler), None)
-        if other is not None:
-            return f"is for the scheduler {other.scheduler[:60]}"
+        for each in entry.pods.values():
+            if each.scheduler != self._scheduler and not self._is_gated(each):
+                return f"is for the scheduler {each.scheduler[:60]}"
         return super()._why_aside(entry)
+
+    def _aside(self, pod: Pod) -> str:
+        return "" if self._is_gated(pod) else super()._aside(pod)
+
+    def _is_gated(self, pod: Pod) -> bool:
+        """Return whether a pod waits for our gate alone, and is another scheduler's then."""
+        return pod.gates == (self._gate,) and pod.scheduler != self._scheduler
 
     def _instructed(self, running: Sequence[Start], now: float) -> None:
         for each in running:
@@ -140,22 +160,30 @@ class DecidingKubernetes(KubernetesAdapter):
             node = found or (nodes[0] if nodes else "")
             if node in nodes:
                 nodes.remove(node)
-            entry.chosen |= {uid: at.get(uid, node) for uid in some if at.get(uid, node)}
+            for uid in set(some) & entry.pods.keys():
+                if entry.pods[uid].scheduler == self._scheduler:
+                    entry.chosen[uid] = at.get(uid, node)
 
     def _bind_all(self, entry: SeenJob) -> None:
-        """Bind what is not bound of a job, unless that is known to be of no use."""
+        """Bind what is not bound of a job, or open its gates, unless that is of no use."""
         waiting = [uid for uid, each in entry.pods.items() if not each.node]
         pods = [pod for uid in waiting if (pod := self._mirror.pod(uid)) is not None]
         if len(pods) < len(waiting) and entry.group:
             why = "one of its pods has gone"
         else:  # else that the only one has gone is news to come
-            why = self._hold([(each, entry.chosen.get(each.uid, "")) for each in pods])
+            chosen = [(p, entry.chosen.get(p.uid, "")) for p in pods if self._is_to_bind(p)]
+            why = self._hold(chosen)
         for each in pods:
             if why:
                 self._binder.not_bound.append(NotBound(each, entry.attempts, why))
-            else:
+            elif self._is_gated(each):
+                self._mirror.call(self._binder.release(each, self._gate, entry.attempts))
+            elif self._is_to_bind(each):
                 node = entry.chosen[each.uid]
                 self._mirror.call(self._binder.bind(each, node, entry.attempts))
+
+    def _is_to_bind(self, pod: Pod) -> bool:
+        return pod.scheduler == self._scheduler
 
     def _hold(self, pods: Sequence[tuple[Pod, str]]) -> str:
         """Hold room for pods on their nodes; returns why one may not be bound to its, if so.
@@ -203,8 +231,11 @@ class DecidingKubernetes(KubernetesAdapter):
         """
         pods = entry.present
         waiting = [each for each in pods if not each.node]
-        if self._is_of_others(entry) or any(each.uid in entry.chosen for each in waiting):
-            return  # or answers are still to come
+        if not all(map(self._is_to_bind, entry.pods.values())):
+            yield from self._of_gates(entry, now)
+            return
+        if any(each.uid in entry.chosen for each in waiting):
+            return  # answers are still to come
         bound = [each for each in pods if each.node]
         if not bound and not entry.over:
             entry.half_since = None
@@ -235,8 +266,15 @@ class DecidingKubernetes(KubernetesAdapter):
             self._count_load(entry)
             yield from self._of_aside(entry, now)
 
-    def _is_of_others(self, entry: SeenJob) -> bool:
-        return any(each.scheduler != self._scheduler for each in entry.pods.values())
+    def _of_gates(self, entry: SeenJob, now: float) -> Iterator[news.Event]:
+        """Yield that a job was not started if no gate of it is open; open all if one is."""
+        gated = [each for each in entry.pods.values() if self._is_gated(each)]
+        if gated and len(gated) < len(entry.pods) and entry.attempts:
+            if entry.half_since is None or now - entry.half_since >= _HALF_SECONDS:
+                entry.half_since = now
+                self._bind_all(entry)
+        elif gated and entry.why:
+            yield from self._not_started(entry, now)
 
     def _homes(self, pods: Sequence[Pod]) -> list[tuple[Pod, str]]:
         """Return nodes that have room for all of some pods; none if there are none."""
@@ -259,10 +297,10 @@ class DecidingKubernetes(KubernetesAdapter):
                 self._note(f"{PREFIX}{pod.job_id} is not evicted yet: {why}")
         for uid, at in [*self._to_evict.items()]:
             there = self._mirror.pod(uid)
-            entry = None if there is None else self._entry(there)
-            if there is None or there.is_leaving or entry is None or entry.is_said:
-                del self._to_evict[uid]
-            elif now >= at:
+            entry = there and self._entry(there)
+            if not there or there.is_leaving or not entry or (entry.is_said and not entry.stops):
+                del self._to_evict[uid]  # it goes, or its group was completed
+            elif now >= at and there.node:
                 self._to_evict[uid] = now + _EVICT_AGAIN_SECONDS
                 self._mirror.call(self._binder.evict(there))
 

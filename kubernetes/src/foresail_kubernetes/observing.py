@@ -79,6 +79,8 @@ class SeenJob:
     """Reason why one of its pods was not bound last."""
     half_since: float | None = None
     """Time since when some of its pods are bound and others are not."""
+    stops: bool = False
+    """True if it is to stop."""
 
     @property
     def present(self) -> list[Pod]:
@@ -218,7 +220,8 @@ class KubernetesAdapter:
     def _why_aside(self, entry: SeenJob) -> str:
         """Return why a job that waits is left to the cluster; empty if it is not."""
         pods = entry.present
-        why = next((each.aside for each in pods if each.aside), "") or self._places.of(pods)[1]
+        asides = [self._aside(each) for each in pods]
+        why = next(filter(None, asides), "") or self._places.of(pods)[1]
         if why or not entry.group:
             return why
         count, name = self._count(entry), entry.group.partition("/")[2]
@@ -228,6 +231,10 @@ class KubernetesAdapter:
         if len(pods) < count:
             return f"{count - len(pods)} of the {count} pods of its group {name} are not there"
         return "it is bound in part" if any(each.node for each in pods) else ""
+
+    def _aside(self, pod: Pod) -> str:
+        """Return why a pod is left to the cluster by itself; empty if it is not."""
+        return pod.aside
 
     def _count(self, entry: SeenJob) -> int | None:
         """Return how many pods a group is to have at least, if that is known."""
@@ -262,7 +269,10 @@ class KubernetesAdapter:
         group, job_id = self._group(pod), pod.job_id
         if group:
             entry = self._entries.get(self._open.get(group, ""))
-            stays = entry and (not entry.is_said or any(p.uid not in going for p in entry.present))
+            stays = entry and (
+                not entry.is_said
+                or (not entry.stops and any(each.uid not in going for each in entry.present))
+            )
             if entry is None or not stays:
                 stem = stem_of(pod.namespace, pod.group)
                 job_id = self._open[group] = f"{stem}+{pod.uid[:8]}"
@@ -438,6 +448,9 @@ class KubernetesAdapter:
             return
         ends = sorted((_because(each) for each in entry.over.values()), key=_rank)
         because, reason = ends[0] if ends else (news.EndedBecause.CANCELLED, _GONE)
+        is_stopped = entry.stops and because is news.EndedBecause.CANCELLED
+        if is_stopped:
+            because, reason = news.EndedBecause.PREEMPTED, "it was evicted"
         over = [each for each in entry.over.values() if each.has_ended]
         start, end = entry.start_seconds, now
         times = [each.end_seconds for each in over if each.end_seconds is not None]
@@ -454,6 +467,8 @@ class KubernetesAdapter:
             reason=reason,
         )
         yield news.Ended(now, outcome)
+        if is_stopped:  # its owner may create others
+            yield news.Cancelled(now, job_id)
 
     def _count_load(self, entry: SeenJob) -> None:
         """Count what is bound of a group that has not begun among the load of nodes."""

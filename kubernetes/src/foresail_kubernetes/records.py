@@ -81,6 +81,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     """Group that it starts with; empty if it starts by itself."""
     group_count: int | None
     """Number of pods of that, if it says so."""
+    gates: tuple[str, ...]
+    """Gates that are to open before it is scheduled."""
     aside: str
     """Reason for which it is left to the cluster; empty if there is none."""
     selector: Selector
@@ -156,6 +158,7 @@ def pod_of(of: wire.WirePod) -> Pod:
         labels.get(_QUEUE, ""),
         group,
         count,
+        tuple(each.name for each in spec.scheduling_gates or ()),
         unread or _aside(spec, needs),
         _selector(spec),
         tuple((t.key, t.operator, t.value, t.effect) for t in spec.tolerations or ()),

@@ -23,6 +23,7 @@ OBSERVES = Capabilities(
 )
 DECIDES = Capabilities(
     places=True,
+    preempts=True,
     changes_nodes=True,
     refuses_starts=True,
     begins_jobs=True,
@@ -43,7 +44,8 @@ class KubernetesParameters:
     context
         Context of that file. Empty: the current one.
     decides
-        Name by which pods ask for this scheduler (``schedulerName``): these are bound from here.
+        Name by which pods ask for this scheduler (``schedulerName``, or the scheduling gate
+        ``foresail.io/`` and that name): these are bound from here, or let go.
         Empty: nothing is changed.
     namespace
         Namespace of the lease by which of several replicas one decides.
