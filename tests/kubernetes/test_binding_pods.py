@@ -103,6 +103,20 @@ def test_what_is_not_known_is_looked_at(answers: list[Any], why: str) -> None:
     assert [method for method, *_ in connection.asked[1:]] == ["GET"] * (len(answers) - 1)
 
 
+@pytest.mark.parametrize(("gates", "is_done"), [([], True), ([{"name": "g"}], False)])
+def test_a_gate_that_may_be_open_is_looked_at(gates: list[Any], is_done: bool) -> None:
+    """After a time-out it counts as open only once it was seen so."""
+    there = msgspec.json.encode({"metadata": {"uid": "u1"}, "spec": {"schedulingGates": gates}})
+
+    async def work() -> list[str]:
+        binder = Binder(Answering(TimeoutError(), there), Held(), Served())  # type: ignore[arg-type]
+        await binder.release(POD, "g", 1)
+        return [each.why for each in binder.not_bound]
+
+    why = "the API server did not answer (TimeoutError)"
+    assert asyncio.run(work()) == [why] * (not is_done)
+
+
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
