@@ -16,6 +16,11 @@ from foresail.traces.schedule import Schedule
 _SUCCESSFUL: Final = [each.value for each in (EndedBecause.COMPLETED, *sorted(REQUEUED))]
 """End states of a part of a job that completed."""
 
+_OF_ATTEMPTS: Final = (
+    *("job_id", "attempt", "submit_seconds", "eligible_seconds", "start_seconds", "end_seconds"),
+    *("cpus", "user", "ended_because", *schema.PARTS),
+)
+
 
 def bounded_slowdown(
     wait: pl.Expr, runtime: pl.Expr, bound_seconds: float = SLOWDOWN_BOUND_SECONDS
@@ -73,12 +78,13 @@ def eligible_seconds() -> pl.Expr:
 
 
 def attempts(schedule: Schedule) -> pl.DataFrame:
-    """Attempts that started, by the time they began to queue, which is in ``queued_seconds``.
+    """Times of attempts that started, by when they began to queue: ``queued_seconds``.
 
     A first attempt queues from when its job is eligible, a later one from the end of the one
     before. So does each part of a job, be it of a stage that waits for others.
     """
-    started = schedule.jobs.filter(pl.col("start_seconds").is_not_null())
+    named = [name for name in _OF_ATTEMPTS if name in schedule.jobs.columns]
+    started = schedule.jobs.select(named).filter(pl.col("start_seconds").is_not_null())
     if (started["attempt"].fill_null(1) <= 1).all():
         return started.with_columns(queued_seconds=eligible_seconds()).sort(
             "queued_seconds", maintain_order=True
@@ -113,7 +119,9 @@ def per_job(schedule: Schedule) -> pl.DataFrame:
     wait = pl.col("start_seconds") - pl.col("submit_seconds")
     runtime = pl.col("end_seconds") - pl.col("start_seconds")
     queued = pl.col("start_seconds") - eligible_seconds()
-    return started.sort("submit_seconds", maintain_order=True).with_columns(
+    if not started["submit_seconds"].is_sorted():
+        started = started.sort("submit_seconds", maintain_order=True)
+    return started.with_columns(
         wait_seconds=wait,
         eligible_wait_seconds=queued,
         runtime_seconds=runtime,

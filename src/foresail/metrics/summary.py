@@ -393,8 +393,7 @@ class Summary(DeadlineMetrics, _Predictions, Fairness, _WaitMetrics):
 
 def summary(schedule: Schedule) -> Summary:
     """All metrics of one schedule."""
-    jobs = per_job(schedule)
-    quality = prediction_quality(jobs)
+    of_jobs = _of_jobs(schedule)  # whose table goes before attempts are looked at
     replay_seconds = schedule.meta.replay_seconds
     return Summary(
         policy=schedule.meta.policy,
@@ -402,27 +401,36 @@ def summary(schedule: Schedule) -> Summary:
         engine=schedule.meta.engine,
         processors=float(schedule.meta.processors),
         unit=schedule.meta.unit,
-        jobs=jobs.height,
         never_started=int(schedule.jobs["start_seconds"].is_null().sum()),
-        **_spread(jobs, "bounded_slowdown", mean="average"),
-        **_spread(jobs, "wait_seconds"),
-        waited_share=_share(jobs["wait_seconds"] > 0),
-        **_spread(jobs, "eligible_wait_seconds"),
-        **_spread(jobs, "flow_seconds"),
+        **of_jobs,
         utilization=utilization(schedule),
         steady_utilization=utilization(schedule, steady_window(schedule)),
-        makespan_seconds=makespan_seconds(schedule) if jobs.height else math.nan,
-        backfilled_share=_share(jobs["backfilled"].drop_nulls()),
+        makespan_seconds=makespan_seconds(schedule) if of_jobs["jobs"] else math.nan,
         **dataclasses.asdict(fairness(schedule)),
-        predicted_jobs=quality.predicted_jobs,
-        mean_absolute_error_seconds=quality.mean_absolute_error_seconds,
-        within_factor_two_share=quality.within_factor_two,
-        under_predicted_share=quality.under_predicted,
-        interval_coverage=quality.covered,
-        corrections=int(jobs["corrections"].fill_null(0).sum()),
         **dataclasses.asdict(deadline_metrics(schedule)),
         replay_seconds=math.nan if replay_seconds is None else replay_seconds,
     )
+
+
+def _of_jobs(schedule: Schedule) -> dict[str, Any]:
+    """Fields of the summary that are of what each job experienced."""
+    jobs = per_job(schedule)
+    quality = prediction_quality(jobs)
+    return {
+        "jobs": jobs.height,
+        **_spread(jobs, "bounded_slowdown", mean="average"),
+        **_spread(jobs, "wait_seconds"),
+        "waited_share": _share(jobs["wait_seconds"] > 0),
+        **_spread(jobs, "eligible_wait_seconds"),
+        **_spread(jobs, "flow_seconds"),
+        "backfilled_share": _share(jobs["backfilled"].drop_nulls()),
+        "predicted_jobs": quality.predicted_jobs,
+        "mean_absolute_error_seconds": quality.mean_absolute_error_seconds,
+        "within_factor_two_share": quality.within_factor_two,
+        "under_predicted_share": quality.under_predicted,
+        "interval_coverage": quality.covered,
+        "corrections": int(jobs["corrections"].fill_null(0).sum()),
+    }
 
 
 def summaries(schedules: Sequence[Schedule]) -> list[Summary]:

@@ -53,7 +53,8 @@ def span(schedules: Iterable[Schedule]) -> Span:
     """From the first submission to the last end in any of the schedules; empty ones have none."""
     begin, end = math.inf, -math.inf
     for schedule in schedules:
-        rows = attempts(schedule)
+        started = pl.col("start_seconds").is_not_null()
+        rows = schedule.jobs.select(pl.col("submit_seconds", "end_seconds").filter(started))
         if rows.height:
             begin = min(begin, float(rows["submit_seconds"].to_numpy().min()))
             end = max(end, float(rows["end_seconds"].to_numpy().max()))

@@ -28,12 +28,12 @@ def gangs(
     """
     return jobs_table(
         {
-            "job_id": np.char.mod(letter + "%d", np.arange(1, submit.size + 1)),
+            "job_id": letter + pl.arange(1, submit.size + 1, eager=True).cast(pl.String),
             "submit_seconds": submit,
             "runtime_seconds": runtime,
             "tasks": width,
             "allocated_cpus": width.astype(np.float64),
-            "status": ["completed"] * submit.size,
+            "status": pl.repeat("completed", submit.size, eager=True),
             **columns,
         }
     )

@@ -57,15 +57,15 @@ def write_swf(workload: Workload, path: Path) -> None:
             expected="a name ending in " + ", ".join(SWF_SUFFIXES),
         )
     require_replaceable(path)
-    fields, notes = _fields(workload.jobs)
+    jobs, notes = _numbered(workload.jobs)
     partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _opened(partial, path.suffix.lower()) as stream:
             stream.write(("\n".join(_header(workload, notes)) + "\n").encode())
-            for part in fields.iter_slices(_LINES_AT_ONCE):
+            for part in jobs.iter_slices(_LINES_AT_ONCE):
                 line = pl.concat_str(pl.all(), separator=" ", ignore_nulls=True)
-                lines = part.select(line).to_series()
+                lines = _fields(part).select(line).to_series()
                 stream.write(("\n".join(lines.to_list()) + "\n").encode())
         partial.replace(path)
     except OSError as error:
@@ -112,19 +112,23 @@ def _shortest(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
 
 
-def _fields(jobs: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """The 18 fields as text, whatever followed them in the source, and notes on names."""
+def _numbered(jobs: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """The jobs with numbers in the place of ids and names, and notes on these."""
     notes: list[str] = []
     ids = _id_numbers(jobs["job_id"], notes)
-    by_id = dict(zip(jobs["job_id"].to_list(), ids.to_list(), strict=True))
-    codes = {name: _codes(name, jobs[name], notes) for name in _CODED}
+    codes = [_codes(name, jobs[name], notes).alias(name) for name in _CODED]
+    after = jobs["after_job_id"].replace_strict(
+        jobs["job_id"], ids, default=-1, return_dtype=pl.Int64
+    )
+    return jobs.with_columns(ids.alias("job_id"), *codes, after.alias("after_job_id")), notes
+
+
+def _fields(jobs: pl.DataFrame) -> pl.DataFrame:
+    """The 18 fields of numbered jobs as text, and whatever followed them in the source."""
     cpus = (jobs["tasks"] * jobs["cpus_per_task"]).ceil()
     status = jobs["status"].replace_strict(_STATUS, default=-1, return_dtype=pl.Int64)
-    after = pl.Series([by_id.get(name, -1) for name in jobs["after_job_id"].to_list()])
     columns = [
-        ids,
-        jobs["submit_seconds"],
-        jobs["recorded_wait_seconds"],
+        *(jobs[name] for name in ("job_id", "submit_seconds", "recorded_wait_seconds")),
         jobs["runtime_seconds"],
         jobs["allocated_cpus"].ceil(),
         jobs["used_cpu_seconds"],
@@ -133,16 +137,10 @@ def _fields(jobs: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
         jobs["requested_seconds"],
         _requested_memory(jobs, cpus),
         status,
-        codes["user"],
-        codes["group"],
-        codes["executable"],
-        codes["queue"],
-        codes["partition"],
-        after,
-        jobs["think_seconds"],
+        *(jobs[name] for name in (*_CODED, "after_job_id", "think_seconds")),
     ]
     texts = {str(number): _text(column) for number, column in enumerate(columns)}
-    return pl.DataFrame({**texts, "extra": jobs["extra"]}), notes
+    return pl.DataFrame({**texts, "extra": jobs["extra"]})
 
 
 def _requested_memory(jobs: pl.DataFrame, cpus: pl.Series) -> pl.Series:

@@ -379,4 +379,6 @@ def jobs_table(data: Mapping[str, Any]) -> pl.DataFrame:
     given = pl.DataFrame(data)
     if "cpus_per_task" not in given.columns:
         given = given.with_columns(cpus_per_task=pl.lit(1.0))
-    return schema.canonical_jobs(given).sort("submit_seconds", maintain_order=True)
+    jobs = schema.canonical_jobs(given)
+    is_sorted = jobs["submit_seconds"].is_sorted()
+    return jobs if is_sorted else jobs.sort("submit_seconds", maintain_order=True)
