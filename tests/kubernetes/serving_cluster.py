@@ -472,11 +472,20 @@ class Trial:
 
 
 @contextmanager
-def daemon(config: Path, settings: Path) -> Iterator[subprocess.Popen[str]]:
+def daemon(config: Path, settings: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
     """The daemon of transient capacity, as a process; it says what it says to a file."""
     with (settings.parent / "daemon.log").open("a") as said:
         process = subprocess.Popen(
-            [sys.executable, "-c", CALL, "transient", str(settings), "--config", str(config)],
+            [
+                sys.executable,
+                "-c",
+                CALL,
+                "transient",
+                str(settings),
+                "--config",
+                str(config),
+                *words,
+            ],
             stderr=said,
             text=True,
         )
