@@ -21,6 +21,7 @@ from typing import Any
 from foresail.model import event as news
 from foresail.model.cluster import Placement
 from foresail.model.decision import Start
+from foresail_kubernetes.caps import Caps
 from foresail_kubernetes.connection import Access, Connection
 from foresail_kubernetes.deciding import DecidingKubernetes
 from foresail_kubernetes.lease import Lease
@@ -92,7 +93,7 @@ def main() -> None:
     assert mirror.connection is not None
     lease = Lease(mirror.connection, "default", "foresail-bench", "bench")
     with tempfile.TemporaryDirectory() as folder:
-        adapter = DecidingKubernetes(mirror, Path(folder), print, "foresail", lease)
+        adapter = DecidingKubernetes(mirror, Path(folder), print, Caps(), "foresail", lease)
         while not lease.is_held:
             time.sleep(0.05)
         began = time.monotonic()

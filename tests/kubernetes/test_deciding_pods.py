@@ -15,6 +15,7 @@ from foresail.model.cluster import Placement
 from foresail.model.decision import Preempt, Start
 from foresail.model.errors import InputError
 from foresail.model.registry import find
+from foresail_kubernetes.caps import Caps
 from foresail_kubernetes.deciding import DecidingKubernetes
 from foresail_kubernetes.records import Pod
 from test_binding_pods import Answering, Held, refused, there
@@ -47,7 +48,7 @@ class Decider:
 
     def __init__(self, folder: Path, mirror: MirrorOfAnswers) -> None:
         self.lease = KeptLease()
-        given: Any = mirror, folder, print, "foresail", self.lease
+        given: Any = mirror, folder, print, Caps(), "foresail", self.lease
         self.adapter = DecidingKubernetes(*given)
         self.mirror = mirror
         self.now = NOW

@@ -16,6 +16,7 @@ from foresail.model.adapter import KnownJob
 from foresail.model.cluster import Placement, Resources
 from foresail.model.decision import Start
 from foresail_kubernetes import deciding, wire
+from foresail_kubernetes.caps import Caps
 from foresail_kubernetes.connection import Connection, RefusedError
 from foresail_kubernetes.deciding import DecidingKubernetes
 from foresail_kubernetes.groups import bundled, group_of, least_of
@@ -420,7 +421,7 @@ class Decider:
 
     def __init__(self, folder: Path, mirror: LivingMirror) -> None:
         self.mirror, self.now, self.notes = mirror, NOW, list[str]()
-        given: Any = mirror, folder, self.notes.append, "foresail", KeptLease()
+        given: Any = mirror, folder, self.notes.append, Caps(), "foresail", KeptLease()
         self.adapter = DecidingKubernetes(*given)
 
     def look(self, seconds: float = 1.0) -> list[str]:

@@ -21,6 +21,7 @@ from foresail.model.decision import Start
 from foresail.model.errors import InputError
 from foresail.model.registry import NoParameters
 from foresail.schedulers.external import External
+from foresail_kubernetes.caps import Caps
 from foresail_kubernetes.mirror import Changes
 from foresail_kubernetes.observing import KubernetesAdapter
 from foresail_kubernetes.records import KubernetesNode, Pod
@@ -111,10 +112,16 @@ def ended(pod: Pod, phase: str = "Succeeded", at: float = NOW, reason: str = "",
 class Watcher:
     """An adapter to such a mirror, and a controller that takes what it reports."""
 
-    def __init__(self, folder: Path, *nodes: KubernetesNode, mirror: FilledMirror | None = None):
+    def __init__(
+        self,
+        folder: Path,
+        *nodes: KubernetesNode,
+        mirror: FilledMirror | None = None,
+        caps: Caps | None = None,
+    ):
         self.mirror = mirror or FilledMirror({each.name: each for each in nodes})
         self.notes: list[str] = []
-        self.adapter = KubernetesAdapter(self.mirror, folder, self.notes.append)
+        self.adapter = KubernetesAdapter(self.mirror, folder, self.notes.append, caps or Caps())
         self.now = NOW
 
     def look(self) -> list[news.Event]:
@@ -343,7 +350,7 @@ def test_what_has_ended_is_history(tmp_path: Path) -> None:
         mirror.put(ended(bound(made(f"u{number}"), at=1000.0), at=1000.0 + end))
     mirror.put(bound(made("u3")))
     mirror.put(ended(bound(made("u4", owner=owned("DaemonSet", "x")), at=1000.0), at=1005.0))
-    adapter = KubernetesAdapter(mirror, tmp_path, print)  # type: ignore[arg-type]
+    adapter = KubernetesAdapter(mirror, tmp_path, print, Caps())  # type: ignore[arg-type]
     assert [each.outcome.runtime_seconds for each in adapter.history()] == [10.0, 30.0]
     assert adapter.resume((), (), NOW)
     assert sum(isinstance(e, news.Submitted) for e in adapter.resume((), (), NOW)) == 1
@@ -352,7 +359,7 @@ def test_what_has_ended_is_history(tmp_path: Path) -> None:
 def test_a_cluster_without_nodes_is_waited_for(tmp_path: Path) -> None:
     """A cluster without nodes is taken for one that is away."""
     with pytest.raises(ConnectionError, match="no nodes"):
-        KubernetesAdapter(FilledMirror(), tmp_path, print)  # type: ignore[arg-type]
+        KubernetesAdapter(FilledMirror(), tmp_path, print, Caps())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -444,3 +451,24 @@ def happen(chance: random.Random, mirror: FilledMirror, number: int) -> None:
             mirror.put_node(node(name, unschedulable=chance.random() < 0.5))
         case 8 if len(mirror.nodes) > 1:
             mirror.remove_node(chance.choice([*mirror.nodes]))
+
+
+@pytest.mark.parametrize("skew", [-7200.0, 7200.0])
+def test_clocks_may_differ(watcher: Watcher, skew: float) -> None:
+    """Times of the API server that are hours ahead, or behind: none is later than now."""
+    at = NOW + skew
+    created = datetime.fromtimestamp(at, UTC).isoformat()
+    pod = watcher.mirror.put(train(created=created))
+    (submitted,) = watcher.look()
+    watcher.mirror.put(bound(pod, at=at + 1.0))
+    (began,) = watcher.look()
+    watcher.mirror.put(ended(bound(pod, at=at + 1.0), at=at + 2.0))
+    (end,) = watcher.look()
+    assert isinstance(submitted, news.Submitted)
+    assert isinstance(began, news.Began)
+    assert isinstance(end, news.Ended)
+    times = submitted.job.submit_seconds, began.start_seconds, end.outcome.end_seconds
+    assert sorted(times) == [*times]
+    assert times[-1] <= watcher.now
+    assert submitted.job.submit_seconds <= submitted.time
+    assert began.start_seconds <= began.time

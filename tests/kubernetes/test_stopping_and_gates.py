@@ -14,6 +14,7 @@ import pytest
 from foresail.model import event as news
 from foresail.model.cluster import Placement, Resources
 from foresail.model.decision import Preempt, Start
+from foresail_kubernetes.caps import Caps
 from foresail_kubernetes.connection import Access
 from foresail_kubernetes.deciding import DecidingKubernetes
 from foresail_kubernetes.lease import Lease
@@ -189,7 +190,7 @@ def deciding(cluster: RealCluster, folder: Path) -> Iterator[tuple[DecidingKuber
     mirror, notes = Mirror.begun(Access(str(cluster.config))), list[str]()
     assert mirror.connection is not None
     lease = Lease(mirror.connection, "default", "foresail-stops", "me")
-    adapter = DecidingKubernetes(mirror, folder, notes.append, "foresail", lease)
+    adapter = DecidingKubernetes(mirror, folder, notes.append, Caps(), "foresail", lease)
     try:
         until(lambda: lease.is_held, "the lease is held")
         yield adapter, notes

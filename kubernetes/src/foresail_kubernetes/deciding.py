@@ -19,6 +19,7 @@ from foresail.model.decision import Instruction, Preempt, Start
 from foresail.model.job import Job
 from foresail_kubernetes.adapters.kubernetes import DECIDES
 from foresail_kubernetes.binding import Binder, NotBound
+from foresail_kubernetes.caps import Caps
 from foresail_kubernetes.lease import Lease
 from foresail_kubernetes.mirror import Mirror
 from foresail_kubernetes.observing import NOTES_SECONDS, PREFIX, KubernetesAdapter, SeenJob
@@ -48,10 +49,11 @@ class DecidingKubernetes(KubernetesAdapter):
         mirror: Mirror,
         folder: Path,
         note: Callable[[str], None],
+        caps: Caps,
         scheduler: str,
         lease: Lease,
     ) -> None:
-        super().__init__(mirror, folder, note)
+        super().__init__(mirror, folder, note, caps)
         self._scheduler = scheduler
         self._gate = f"foresail.io/{scheduler}"
         self._lease = lease

@@ -27,6 +27,7 @@ from foresail.model.job import Job, Stage
 from foresail.model.whole_files import write_durably
 from foresail.model.words import LEFT_TO, PLACE_IN_QUEUE
 from foresail_kubernetes.adapters.kubernetes import OBSERVES
+from foresail_kubernetes.caps import Caps
 from foresail_kubernetes.groups import Bundles, bundled, stem_of
 from foresail_kubernetes.mirror import Changes, Mirror
 from foresail_kubernetes.quantities import at_least_something
@@ -97,8 +98,11 @@ class KubernetesAdapter:
     capabilities: Capabilities = OBSERVES
     wake_descriptor: Final = None
 
-    def __init__(self, mirror: Mirror, folder: Path, note: Callable[[str], None]) -> None:
+    def __init__(
+        self, mirror: Mirror, folder: Path, note: Callable[[str], None], caps: Caps
+    ) -> None:
         self._mirror = mirror
+        self._caps = caps
         self._note = note
         self._noted: dict[str, float] = {}
         self._file = folder / _SEEN
@@ -504,13 +508,13 @@ class KubernetesAdapter:
             requests = {each.uid: each.request for each in pods}
             request, entry.bundles = bundled(requests, self._places.rooms)
         limits = [each.limit_seconds for each in pods]
-        values = [each.value for each in pods if each.value is not None]
+        values = [value for each in pods if (value := self._caps.value(each)) is not None]
         return Job(
             PREFIX + entry.job_id,
             min(first.created_seconds, now),
             (Stage(len(entry.bundles), at_least_something(request)),),
             max((each for each in limits if each), default=None) if None not in limits else None,
-            first.namespace,
+            self._caps.user(first.namespace),
             queue=first.queue or None,
             partition=self._places.of(pods)[0],
             name=first.application,

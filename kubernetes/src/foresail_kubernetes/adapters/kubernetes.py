@@ -49,12 +49,16 @@ class KubernetesParameters:
         Empty: nothing is changed.
     namespace
         Namespace of the lease by which of several replicas one decides.
+    caps
+        File (TOML) of what namespaces may say of their pods' worth and deadlines. Empty: what all
+        may.
     """
 
     config: str = ""
     context: str = ""
     decides: str = ""
     namespace: str = "default"
+    caps: str = ""
 
 
 @register("cluster", "kubernetes", parameters=KubernetesParameters)
@@ -68,6 +72,9 @@ class KubernetesCluster:
             value = getattr(parameters, field)
             if value and not _NAME.fullmatch(value):
                 raise InputError("is no name", field=field, value=value, expected="as of an object")
+        from foresail_kubernetes.caps import Caps  # which loads no client
+
+        self._caps = Caps.read(parameters.caps) if parameters.caps else Caps()
 
     @property
     def access(self) -> Access:
@@ -81,16 +88,16 @@ class KubernetesCluster:
         from foresail_kubernetes.mirror import Mirror
         from foresail_kubernetes.observing import KubernetesAdapter
 
-        given, mirror = self._parameters, Mirror.begun(self.access)
+        given, caps, mirror = self._parameters, self._caps, Mirror.begun(self.access)
         if not given.decides:
-            return KubernetesAdapter(mirror, run.attempts, run.note)
+            return KubernetesAdapter(mirror, run.attempts, run.note, caps)
         from foresail_kubernetes.deciding import DecidingKubernetes
         from foresail_kubernetes.lease import Lease
 
         assert mirror.connection is not None
         holder, name = run.identity or str(uuid.uuid4()), f"foresail-{given.decides}"
         lease = Lease(mirror.connection, given.namespace, name, holder)
-        return DecidingKubernetes(mirror, run.attempts, run.note, given.decides, lease)
+        return DecidingKubernetes(mirror, run.attempts, run.note, caps, given.decides, lease)
 
     def trial(self, folder: Path) -> ClusterTrial:  # noqa: ARG002
         """There is none: its jobs are pods of others."""

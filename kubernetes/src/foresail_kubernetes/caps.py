@@ -1,0 +1,67 @@
+"""What namespaces may say of their pods' worth and deadlines at most, and whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+
+from foresail.model.errors import InputError
+from foresail.model.job import DeadlineValue
+from foresail_kubernetes.records import MOST_WORTH, Pod
+
+_ALL_OTHERS: Final = "*"
+
+
+class Cap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Bounds of a namespace."""
+
+    worth: Annotated[float, msgspec.Meta(ge=0.0, le=MOST_WORTH)] = MOST_WORTH
+    """Most that a pod is worth; 0: its deadlines do not count."""
+    soonest_hours: Annotated[float, msgspec.Meta(ge=0.0, le=1e6)] = 0.0
+    """Time from its creation before which no deadline of a pod is: sooner ones count as then."""
+    user: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")] | None = None
+    """User whose its jobs are; None: the one of its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """Bounds by namespace."""
+
+    of: Mapping[str, Cap] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: str) -> Caps:
+        """Read them from a file, a table for each namespace; raises ``InputError``."""
+        name, table, found = "", object(), dict[str, Cap]()
+        try:
+            tables = msgspec.toml.decode(Path(path).read_bytes(), type=dict[str, dict[str, object]])
+            for name, table in tables.items():
+                found[name] = msgspec.convert(table, Cap)
+        except (OSError, ValueError) as error:
+            why = " ".join(str(error).split())
+            raise InputError(
+                f"{path}: [{name}]: {why}" if name else f"{path} cannot be read: {why}",
+                field="caps",
+                value=table if name else None,
+                expected="a table for each namespace (and '*'), of worth, soonest_hours and user",
+            ) from error
+        return cls(found)
+
+    def user(self, namespace: str) -> str:
+        """Return the user whose the jobs of a namespace are."""
+        return self._cap(namespace).user or namespace
+
+    def value(self, pod: Pod) -> DeadlineValue | None:
+        """Return until when a pod is worth what, as far as its namespace may say it."""
+        cap, value = self._cap(pod.namespace), pod.value
+        if value is None or not cap.worth:
+            return None
+        soonest = pod.created_seconds + 3600.0 * cap.soonest_hours
+        return DeadlineValue(max(value.deadline_seconds, soonest), min(value.value, cap.worth))
+
+    def _cap(self, namespace: str) -> Cap:
+        return self.of.get(namespace) or self.of.get(_ALL_OTHERS) or Cap()
