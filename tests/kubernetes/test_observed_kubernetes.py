@@ -162,3 +162,19 @@ def test_it_has_the_version_and_needs_it() -> None:
     text = (ROOT / "kubernetes" / "pyproject.toml").read_text("utf-8")
     assert f"foresail=={foresail.__version__}" in tomllib.loads(text)["project"]["dependencies"]
     assert find("cluster", "kubernetes").parameters().config == ""
+
+
+@pytest.mark.parametrize("cluster", ["kubernetes", "kubernetes(decides=foresail)"])
+def test_it_runs_no_commands(cluster: str, tmp_path: Path) -> None:
+    """Pods are made by those who know their images: ``foresail run`` says so, and asks nobody."""
+    (tmp_path / "jobs.toml").write_text('[jobs.a]\ncommand = "true"\n')
+    code = "from foresail.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "run", "jobs.toml", "--cluster", cluster],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "runs no commands of Foresail's" in done.stderr
