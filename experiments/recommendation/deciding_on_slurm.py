@@ -2,11 +2,13 @@
 
     python deciding_on_slurm.py run FILE SEED...                 # as root, on that of SLURM_CONF
     python deciding_on_slurm.py run FILE SEED... --serve CONFIG  # the same, decided by a service
-    python deciding_on_slurm.py judge FILE FILE                  # Slurm's, then the service's
+    python deciding_on_slurm.py run FILE SEED... --order MOST    # by Slurm, in the order of lengths
+    python deciding_on_slurm.py judge FILE FILE                  # Slurm's, then the other's
 
 Jobs of six applications as in ``forecasts/against_slurm.py``, which ask for 2 to 3 times what they
 take; seeds from 100 on are history: they run first, and are not judged. What is judged is what
-accounting has, in whole seconds.
+accounting has, in whole seconds. The order (``foresail slurm order main --most MOST``) is set every
+few seconds, as jobs are short here.
 """
 
 from __future__ import annotations
@@ -17,13 +19,15 @@ import random
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import tomllib
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from foresail.cli.slurm import order
 from foresail.live.adapters.slurm.commands import (
     moment,
     read_accounting,
@@ -32,10 +36,12 @@ from foresail.live.adapters.slurm.commands import (
     resources_of,
 )
 from foresail.live.adapters.slurm.state import size_of
+from foresail.model.errors import InputError
 
 MEDIANS = {"align": 22, "sort": 26, "fit": 32, "render": 40, "solve": 52, "train": 70}
 USERS = ("games", "mail", "man")
 JOBS, GAP_SECONDS, WIDEST, BOUND_SECONDS, HISTORY = 80, 5.0, 8, 10.0, 100
+ORDER_SECONDS = 4.0
 
 
 def jobs_of(seed: int) -> list[tuple[float, list[str]]]:
@@ -53,7 +59,7 @@ def jobs_of(seed: int) -> list[tuple[float, list[str]]]:
     return jobs
 
 
-def run(path: Path, seeds: list[int], config: Path | None) -> None:
+def run(path: Path, seeds: list[int], config: Path | None, most: int | None) -> None:
     """Run the jobs of seeds one after the other; each leaves a line."""
     nodes = {row.NodeList: size_of(row).cpus for row in read_nodes() if row.PartitionName == "main"}
     service = None
@@ -63,6 +69,8 @@ def run(path: Path, seeds: list[int], config: Path | None) -> None:
         command = [sys.executable, "-c", code, "serve", str(config)]
         service = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         time.sleep(60.0)
+    if most is not None:
+        threading.Thread(target=keep_in_order, args=(most,), daemon=True).start()
     for seed in sorted(seeds, key=lambda seed: seed < HISTORY):
         begin = time.time()
         for at, words in jobs_of(seed):
@@ -80,6 +88,14 @@ def run(path: Path, seeds: list[int], config: Path | None) -> None:
     if service is not None:
         service.terminate()
         service.wait()
+
+
+def keep_in_order(most: int) -> None:
+    """Order the jobs that wait, again and again."""
+    while True:
+        time.sleep(ORDER_SECONDS)
+        with suppress(InputError):  # no job waits, or Slurm is busy
+            order("main", most)
 
 
 def instructed(config: Path, begin: float) -> list[tuple[str, float]]:
@@ -129,8 +145,11 @@ def judge(paths: list[Path]) -> None:
     delays = []
     for each in ours.values():
         last = dict(each["instructed"])
-        began = {row[0]: float(row[10]) + 1.0 for row in each["rows"]}  # at most a second later
+        rows = each["rows"]
+        began = {row["JobID"]: float(row["Start"]) + 1.0 for row in rows}  # at most a second later
         delays += [began[job_id] - at for job_id, at in last.items() if job_id in began]
+    if not delays:
+        return
     delays.sort()
     print(f"instruct to start, at most: median {delays[len(delays) // 2]:.1f} s, ", end="")
     print(f"p99 {delays[min(len(delays) - 1, int(0.99 * len(delays)))]:.1f} s of {len(delays)}")
@@ -146,5 +165,7 @@ if __name__ == "__main__":
         judge([Path(each) for each in rest])
     else:
         words, _, config = " ".join(rest).partition(" --serve ")
+        words, _, most = words.partition(" --order ")
         file, *numbers = words.split()
-        run(Path(file), [int(each) for each in numbers], Path(config) if config else None)
+        serves, orders = Path(config) if config else None, int(most) if most else None
+        run(Path(file), [int(each) for each in numbers], serves, orders)

@@ -260,3 +260,30 @@ def test_a_real_cluster_conforms(
 
     found = breaches(trial, rules)
     assert not found, "\n".join(f"{each.rule}: {each.seen}" for each in found)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("with_holds")
+@pytest.mark.parametrize("slurm", ["slurm-cluster"], indirect=True)
+def test_a_job_for_one_node_begins_though_two_were_chosen(
+    slurm: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody sees that it asked for one (``-N 1``); on two Slurm would never start it."""
+    monkeypatch.setenv("SLURM_CONF", slurm["SLURM_CONF"])
+    monkeypatch.setattr(deciding, "_PATIENCE_SECONDS", 3.0)
+    made = Trial(slurm, tmp_path / "attempts").connect()
+    job_id = submit(slurm, "-N", "1", "-n", "2", "-t", "5", "--wrap", "sleep 30")
+    on_both = Placement((("main,spec", 2),), (("n1", 1), ("n2", 1)))
+    found: list[news.Event] = []
+
+    def reported(kind: type[news.Event]) -> list[news.Event]:
+        found.extend(made.reports(time.time()))
+        return [each for each in found if isinstance(each, kind)]
+
+    made.carry_out(Start(f"slurm:{job_id}", on_both), time.time())
+    (refused,) = until(lambda: reported(news.NotStarted), pause=0.3)
+    assert "BadConstraints" in refused.sentence
+    made.carry_out(Start(f"slurm:{job_id}", on_both, 2), time.time())
+    (began,) = until(lambda: reported(news.Began), pause=0.3)
+    assert (began.attempt, began.ours, len(began.placement.tasks_by_node)) == (2, True, 1)
+    made.close()

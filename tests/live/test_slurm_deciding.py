@@ -182,6 +182,29 @@ def test_what_does_not_begin_is_held_again_and_at_last_left_to_slurm(
     assert told([*made.reports(now + 90.0)]) == ["NotStarted"]  # counted anew
 
 
+def test_nodes_that_slurm_does_not_take_are_named_once(slurm: OrderedSlurm, tmp_path: Path) -> None:
+    """A job for one node (``-N 1``) that was let go to two is Slurm's to place the next time."""
+    slurm.put("7")
+    made, _ = adapter(tmp_path)
+    start(made, 210.0)
+    slurm.change("7", Reason="BadConstraints", PriorityLong="0")
+    assert told([*made.reports(220.0)]) == ["NotStarted"]
+    given = len(slurm.orders)
+    start(made, 300.0, 2)
+    assert slurm.orders[given:] == ["update JobId=7 ReqNodeList=", "release 7"]
+    slurm.put("7", "R")
+    slurm.lives["7"] = slurm.lives["7"]._replace(NodeList="n2")
+    (began,) = made.reports(310.0)
+    assert isinstance(began, Began)
+    assert began.placement == Placement((("main", 2),), (("n2", 2),))
+    slurm.end("7")
+    made.reports(320.0)
+    slurm.put("8")
+    made.reports(330.0)
+    start(made, 340.0, job_id="8")
+    assert slurm.orders[-2:] == ["update JobId=8 ReqNodeList=n1,n2", "release 8"]
+
+
 def test_a_limit_that_is_met_is_slurms(slurm: OrderedSlurm, tmp_path: Path) -> None:
     slurm.put("7")
     made, _ = adapter(tmp_path)

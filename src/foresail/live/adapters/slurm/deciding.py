@@ -108,6 +108,8 @@ class DecidingAdapter(SlurmAdapter):
                 entry.attempts, entry.runs, entry.ours = attempt, True, True
                 entry.start_seconds, entry.released_seconds = None, None
                 entry.restarts = int(life.RestartCnt)
+                if entry.refusals:  # it may be for one node (-N 1), which Slurm does not show
+                    placement = Placement(placement.tasks_by_partition)
                 self._starts[job_id] = entry.chosen = placement
                 self.next_seconds = 0.0
             case Preempt(attempt=attempt) if entry.ours and attempt == entry.attempts:

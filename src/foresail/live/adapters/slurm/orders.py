@@ -122,7 +122,7 @@ def start(life: LifeRow, placement: Placement) -> Iterator[Order]:
     """Yield the orders that let a held job go, to the nodes that were chosen for it, if any."""
     nodes = ",".join(dict.fromkeys(name for name, _ in placement.tasks_by_node))
     now = _now(life.RestartCnt)
-    if nodes or now:  # those of an attempt before stand there
+    if nodes or now or life.Reason == "BadConstraints":  # those of an attempt before stand there
         yield Order(f"{_update(life.JobArrayID)} ReqNodeList={nodes}{now}")
     yield Order(f"release {life.JobArrayID}")
 
