@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import gzip
 import heapq
-import json
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -22,13 +19,6 @@ ORACLE_POLICIES = {
     "easy(order=shortest), clairvoyant": "wait_sjbf_clairvoyant",
     "easy(order=shortest), recent(jobs=2), incremental": "wait_easypp_tsafrir",
 }
-
-
-def read_schedule(path: Path) -> Schedule:
-    """The schedule of a written file, as whoever opens it has it."""
-    meta = ScheduleMeta(**json.loads(pl.read_parquet_metadata(path)["foresail.schedule"]))
-    capacity = tuple((seconds, cpus) for seconds, cpus in meta.capacity)
-    return Schedule(pl.read_parquet(path), replace(meta, lost=tuple(meta.lost), capacity=capacity))
 
 
 def made_schedule(

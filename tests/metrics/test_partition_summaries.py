@@ -10,10 +10,10 @@ from foresail.traces import schema
 from foresail.traces.schedule import (
     Schedule,
     ScheduleMeta,
+    read_schedule,
     with_partitions,
     write_schedule,
 )
-from made_schedules import read_schedule
 
 
 def schedule(rows, partitions):

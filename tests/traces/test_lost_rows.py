@@ -14,10 +14,9 @@ from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.traces.folder import convert, read_folder
 from foresail.traces.reading import read
-from foresail.traces.schedule import write_schedule
+from foresail.traces.schedule import read_schedule, write_schedule
 from foresail.traces.validation import validate
 from foresail.traces.workload import LostRows
-from made_schedules import read_schedule
 
 HEADER = "arrival_time,length,cpus\n"
 

@@ -11,8 +11,10 @@ from typing import Any, Final
 
 import polars as pl
 
+from foresail.model.documents import parsed_json
+from foresail.model.errors import InputError
 from foresail.traces import schema
-from foresail.traces.parquet import write_whole_parquet
+from foresail.traces.parquet import parquet_of, require_possible_pages, write_whole_parquet
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,29 @@ def write_schedule(schedule: Schedule, path: Path) -> None:
     """
     meta = json.dumps(dataclasses.asdict(schedule.meta))
     write_whole_parquet(schedule.jobs, path, {_KEY: meta})
+
+
+def read_schedule(path: Path) -> Schedule:
+    """Read a schedule back.
+
+    Raises ``InputError`` if the file is not a schedule.
+    """
+    require_possible_pages(path)
+    with parquet_of(path):
+        meta = pl.read_parquet_metadata(path).get(_KEY)
+        jobs = pl.read_parquet(path)
+    if meta is None:
+        raise InputError("not a schedule", source=path, expected="a file written by a run")
+    in_parts = [name for name in schema.PARTS if name in jobs.columns]
+    columns = schema.SCHEDULE | (schema.PARTS if in_parts else {})
+    if jobs.drop(schema.PARTITION, strict=False).schema != pl.Schema(columns):
+        raise InputError("not the columns of a schedule", source=path, value=jobs.columns)
+    try:
+        found = ScheduleMeta(**parsed_json(meta, path))
+        capacity = tuple((seconds, cpus) for seconds, cpus in found.capacity)
+        return Schedule(jobs, replace(found, lost=tuple(found.lost), capacity=capacity))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"not a schedule: {error}", source=path) from error
 
 
 def use_file(log: Path) -> Path:
