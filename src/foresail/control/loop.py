@@ -365,10 +365,7 @@ class Controller:
     def _take(self, event: news.Event) -> bool:
         """Handle one event; returns whether it asks for a scheduling pass."""
         kind = type(event)
-        if kind is news.ClockRead:
-            self.state.apply(event, self.now)
-            return False
-        if kind is not news.Tick:
+        if kind is not news.Tick and kind is not news.ClockRead:
             self._has_news = True
         if kind in news.MAKES_ROOM:
             self._room_came = True
@@ -398,13 +395,16 @@ class Controller:
                 return False
             case news.Tick():
                 return self._has_news or not self.scheduler.ignores_time
+            case news.ClockRead():
+                self.state.apply(event, self.now)
+                return False
             case _:
                 self.state.apply(event, self.now)
         return not self._passes_per_tick
 
     def _touch(self, event: news.Event, touched: dict[str, bool]) -> None:
         """Note which partitions an event is of."""
-        if isinstance(event, news.EstimateExpired | news.HistoryOutcome):
+        if isinstance(event, news.EstimateExpired | news.HistoryOutcome | news.ClockRead):
             return
         records: Sequence[str] = ()
         match event:

@@ -47,7 +47,6 @@ _ROWS_PER_CHANGE: Final = 4
 """At most: of a running job, before and after, what it holds, and that it is one of its kind."""
 
 _NO_SLOTS: Final = np.zeros(0, np.int64)
-_NO_OTHERS: Final = (0.0,) * OTHERS
 
 _NOTHING: Final = (0, 0.0)
 """Amounts that a job holds elsewhere than where it runs, as ``_exactly`` gives it."""
@@ -123,7 +122,7 @@ def _blank_tables(slots: int) -> dict[str, NDArray[Any]]:
     """Those of the tables by name that have rows for slots; unused, most take no memory."""
     return {
         "jobs": queue.blank_jobs(slots),
-        "specs": np.zeros((slots, columns.SPEC_COLUMNS)),
+        "specs": np.full((slots, columns.SPEC_COLUMNS), -1.0),  # no user, no group
         "summaries": np.zeros((slots, columns.SUMMARY_COLUMNS)),
         "order": queue.blank_order(slots + 1),
         "dues": np.zeros((2 * slots + 1, queue.DUE_COLUMNS), order="F"),
@@ -218,10 +217,9 @@ class QueueTable:
             if slot is not None:
                 self._tables.jobs[slot, waiting_jobs.RESERVATION] = start
         held, records = self._held_fixed, self.records
-        total = view.free[records[0]].cpus
-        for name in records[1:]:
+        total = held + self._held_beyond / _PER_CPU
+        for name in records:
             total += view.free[name].cpus
-        total += held + self._held_beyond / _PER_CPU
         free = columns.nearest_fixed_point(total) - held
         now = float(view.now)
         self._soonest = math.nextafter(now, math.inf)  # wake-ups may come late where jobs run
@@ -232,9 +230,11 @@ class QueueTable:
         self._changed = 0
         starts = self._tables.starts[:count].tolist() if count else []
         reserved = self._reserved() if self._counts[queue.RESERVED] else {}
-        self._view = view if self._asking and not view.cluster.shared else None
-        passed = Passed(starts, free, reserved)
-        return passed if self._view is None else self._within_all(passed, (), _NO_SLOTS, plan)
+        passed, self._view = Passed(starts, free, reserved), None
+        if not self._asking or view.cluster.shared:
+            return passed
+        self._view = view
+        return self._within_all(passed, (), _NO_SLOTS, plan)
 
     def pass_again(
         self, before: Passed, elsewhere: Collection[int], plan: Mapping[str, float]
@@ -508,11 +508,10 @@ class QueueTable:
         if not in_order or slot == len(self._tables.jobs):
             return False
         self._last_arrival, self._last_submit = pending.arrival, submitted
-        others = others_of(job)
-        if others != _NO_OTHERS:  # of few jobs; a new slot has none
-            self._tables.others[slot] = others
-            self._asking += 1
-        self._tables.specs[slot] = -1.0
+        request = job.stages[0].request
+        if request.memory_bytes or request.gpus or len(job.stages) > 1:  # few; a new slot has none
+            others = self._tables.others[slot] = others_of(job)
+            self._asking += any(others)
         self.jobs_by_slot.append(pending)
         self.slot_of[job.job_id] = slot
         known = math.nan
@@ -555,7 +554,7 @@ class QueueTable:
             self.wide.pop(job_id, None)
         else:
             if self._asking:
-                self._asking -= others_of(self.jobs_by_slot[slot].job) != _NO_OTHERS
+                self._asking -= any(others_of(self.jobs_by_slot[slot].job))
             self._note(queue.LEAVES, slot)
 
     def _believe(self, believed: Mapping[str, PendingJob]) -> None:
@@ -673,7 +672,6 @@ class QueueTable:
         submitted = np.array([each.job.submit_seconds for each in fitting], dtype=np.float64)
         cpus = np.array([each.job.cpus for each in fitting], dtype=np.float64)
         requested = [each.job.requested_seconds for each in fitting]
-        specs[:] = -1.0
         specs[:, columns.SUBMIT] = jobs[:, waiting_jobs.SUBMITTED] = submitted
         specs[:, columns.CPUS] = cpus
         specs[:, columns.REQUESTED] = [math.inf if each is None else each for each in requested]
