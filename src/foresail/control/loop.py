@@ -465,15 +465,17 @@ class Controller:
 
     def _reserved(self, pending: PendingJob) -> PendingJob:
         """The job with the answer to its request for a reservation, if it makes one."""
-        if pending.job.deadline_seconds is None or not self.scheduler.takes_reservations:
+        job = pending.job
+        is_best_effort = job.value is None or job.deadline_seconds is None
+        if is_best_effort or not self.scheduler.takes_reservations:
             return pending
         answer: Reservation | Rejection | None = Rejection("the cluster has no room for it")
-        if self.state.free.could_hold(pending.job):
-            earliest = earliest_begin(pending.job, self.state, self.reservations, self.now)
+        if self.state.free.could_hold(job):
+            earliest = earliest_begin(job, self.state, self.reservations, self.now)
             usable = self.state.usable_cluster
             answer = self.scheduler.reserve(pending, earliest, self.now, usable)
         if answer is not None:
-            self.reservations[pending.job.job_id] = answer
+            self.reservations[job.job_id] = answer
         return replace(pending, reservation=answer)
 
     def _log_reservation(self, job_id: str, answer: Reservation | Rejection) -> None:

@@ -72,7 +72,7 @@ class Driver:
             events = self._happened(now)
             if events:
                 for event in events:
-                    if isinstance(event, Ended):
+                    if type(event) is Ended:
                         yield event.outcome
                 self.follow(self._controller.step(now, events))
                 for event in self._external_events():
@@ -83,15 +83,15 @@ class Driver:
     def follow(self, instructions: Iterable[Instruction]) -> None:
         """Carry out what the controller instructs now."""
         for instruction in instructions:
-            match instruction:
-                case WakeAt():
-                    self._set_alarm(instruction)
-                case TickAt(job_id, time):
-                    self._set_alarm(_TickFor(max(self._cycle_from(time), self.now), job_id))
-                case _:
-                    self._cluster.carry_out(instruction, self.now)
-                    if isinstance(instruction, Preempt) and self._cycle_seconds is not None:
-                        self._set_alarm(Tick(self.now))  # the cycle goes on with what that frees
+            if type(instruction) is WakeAt:
+                self._set_alarm(instruction)
+            elif type(instruction) is TickAt:
+                time = max(self._cycle_from(instruction.time), self.now)
+                self._set_alarm(_TickFor(time, instruction.job_id))
+            else:
+                self._cluster.carry_out(instruction, self.now)
+                if self._cycle_seconds is not None and isinstance(instruction, Preempt):
+                    self._set_alarm(Tick(self.now))  # the cycle goes on with what that frees
 
     def _next_seconds(self) -> float:
         alarms, coming, controller = self._alarms, self._coming, self._controller

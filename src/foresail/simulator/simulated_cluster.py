@@ -7,6 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from foresail.model import event as news
 from foresail.model.adapter import Capabilities, JobCommand, KnownJob
@@ -18,6 +19,8 @@ from foresail.model.errors import InputError
 from foresail.model.free_resources import FreeResources, Slowdowns
 from foresail.model.job import Job
 from foresail.simulator.conditions import IDEAL, ClusterConditions
+
+_PREEMPTED: Final = news.EndedBecause.PREEMPTED
 
 
 @quickly_made
@@ -99,11 +102,10 @@ class FixedRuntimes(ExecutionModel):
         delay, runtime = self._conditions.delay_and_runtime(
             allocation, self._runtime_seconds(allocation) * slowdown
         )
-        because = news.EndedBecause.COMPLETED
         limit = math.inf if job.requested_seconds is None else job.requested_seconds
         if self._enforces_limits and runtime > limit:
-            runtime, because = limit, news.EndedBecause.LIMIT
-        return (ComingEnd(allocation, now + (delay + runtime), because),)
+            return (ComingEnd(allocation, now + (delay + limit), news.EndedBecause.LIMIT),)
+        return (ComingEnd(allocation, now + (delay + runtime)),)
 
     def nodes_changed(self, cluster: Cluster, now: float) -> None:  # noqa: ARG002 - the time is no matter
         """Slow down later starts on those of these nodes that they do not prefer."""
@@ -259,7 +261,7 @@ class SimulatedCluster:
         """Note when allocations will end, but for those that are being stopped."""
         for end in ends:
             running = self._running[end.allocation]
-            if running.ended_because is not news.EndedBecause.PREEMPTED:
+            if running.ended_because is not _PREEMPTED:
                 running.end_seconds = max(end.end_seconds, self._begin_seconds)
                 running.ended_because = end.ended_because
                 heapq.heappush(self._ends, (running.end_seconds, self._ends_pushed, running))
