@@ -108,6 +108,18 @@ def test_features_of_nodes_are_their_attributes(slurm: FakeSlurm, tmp_path: Path
     assert [dict(each.attributes) for each in partition.nodes] == [{}, {"a": "yes", "b": "yes"}]
 
 
+def test_nothing_ends_later_than_it_is_seen_to(slurm: FakeSlurm, tmp_path: Path) -> None:
+    """Slurm rounds to whole seconds; 24.11 does so upwards."""
+    slurm.put("7")
+    made, _ = adapter(tmp_path)
+    slurm.put("7", "R")
+    made.reports(203.0)
+    slurm.end("7", end="206")
+    (ended,) = made.reports(205.5)
+    assert isinstance(ended, Ended)
+    assert (ended.outcome.start_seconds, ended.outcome.end_seconds) == (150.0, 205.5)
+
+
 def test_the_life_of_a_job(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.put("7")
     made, events = adapter(tmp_path)

@@ -18,7 +18,9 @@ from foresail.checks import clusters
 from foresail.checks.clusters import (
     RULES,
     hears_what_is_wished,
+    loses_what_nodes_take_along,
     reports_what_began_by_itself,
+    reports_what_its_nodes_do,
     reports_what_was_submitted_to_it,
     starts_once,
     stops_what_it_is_to_stop,
@@ -128,7 +130,7 @@ class Trial:
     def __init__(self, variables: dict[str, str], folder: Path) -> None:
         folder.mkdir()
         self.folder, self.variables = folder, variables
-        self.file = Path(variables["SLURM_CONF"])
+        self.file = Path(variables.get("SLURM_CONF", ""))
         self.runs = folder / "runs"
         self.control("scancel", "--user=root")
         until(lambda: not [each for each in read_lives() if each.StateCompact in ("PD", "R", "CG")])
@@ -212,6 +214,17 @@ class Trial:
             )
 
 
+class NewerTrial(Trial):
+    """Jobs of a cluster of 24.11, which are held as its plug-in would; they see /tmp as /host."""
+
+    def start_of(self, seconds: float) -> Start:
+        runs = Path("/host") / self.runs.relative_to("/tmp")
+        line = f"echo $SLURM_JOB_ID >>{runs}; sleep {seconds}"
+        job_id = submit(self.variables, "-H", "-n", "1", "-t", "5", "--wrap", line)
+        self.control("scontrol", "update", f"JobId={job_id}", "AdminComment=foresail")
+        return Start(f"slurm:{job_id}", Placement.whole("main", 1))
+
+
 def _apart(found: re.Match[str]) -> str:
     """Return the lines of the nodes one by one, with their ports, and a spare one."""
     where, port = found[1], int(found[2])
@@ -236,6 +249,7 @@ QUEUES = [(reports_what_was_submitted_to_it,), (hears_what_is_wished,)]
 """Rules with jobs of certain ids, which Slurm gives once."""
 
 OTHERS = tuple(rule for rule in RULES if (rule,) not in QUEUES)
+OF_NODES = (reports_what_its_nodes_do, loses_what_nodes_take_along)
 SHORT = [(starts_once, stops_what_it_is_to_stop, reports_what_began_by_itself), QUEUES[0]]
 
 
@@ -250,15 +264,33 @@ def test_a_real_cluster_conforms(
 ) -> None:
     """Starts, ends, preemption, restarts, refusals, nodes, jobs of its own and wishes."""
     monkeypatch.setenv("SLURM_CONF", slurm["SLURM_CONF"])
+    require_conformity(Trial, slurm, rules, tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slurm", ["slurm-newer"], indirect=True)
+def test_a_newer_cluster_conforms(
+    slurm: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without accounting; rules of nodes and of certain ids are tried on 22.05."""
+    assert tmp_path.is_relative_to("/tmp")
+    monkeypatch.setenv("PATH", slurm["PATH"])
+    rules = [each for each in OTHERS if each not in OF_NODES] if IS_LONG else SHORT[0]
+    require_conformity(NewerTrial, slurm, rules, tmp_path, monkeypatch)
+
+
+def require_conformity(
+    kind: type[Trial],
+    variables: dict[str, str],
+    rules: Sequence[Rule],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(clusters, "_PATIENCE_SECONDS", PATIENCE_SECONDS)
     monkeypatch.setattr(clusters, "_QUIET_SECONDS", QUIET_SECONDS)
     monkeypatch.setattr(deciding, "_PATIENCE_SECONDS", 3.0)
     numbers = count()
-
-    def trial() -> Trial:
-        return Trial(slurm, tmp_path / f"attempts-{next(numbers)}")
-
-    found = breaches(trial, rules)
+    found = breaches(lambda: kind(variables, folder / f"attempts-{next(numbers)}"), rules)
     assert not found, "\n".join(f"{each.rule}: {each.seen}" for each in found)
 
 

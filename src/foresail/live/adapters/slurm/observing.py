@@ -251,7 +251,7 @@ class SlurmAdapter:
         for each in look.past.get(job_id, ()):
             outcome = each.outcome
             if outcome.ended_because in news.REQUEUED and outcome.start_seconds >= begin - 1.0:
-                because, end = outcome.ended_because, outcome.end_seconds
+                because, end = outcome.ended_because, min(outcome.end_seconds, look.now)
                 because = (
                     news.EndedBecause.REVOKED if because is news.EndedBecause.LOST else because
                 )
@@ -271,8 +271,8 @@ class SlurmAdapter:
         self._done.add(job_id)
         if not entry.runs:
             return news.Cancelled(look.now, entry.job.job_id)
-        start = entry.start_seconds or look.since_seconds
-        ids = entry.job.job_id, start, max(start, end or look.now), because
+        start = min(entry.start_seconds or look.since_seconds, look.now)
+        ids = entry.job.job_id, start, max(start, min(end or look.now, look.now)), because
         reason = "" if end is not None else _GONE
         return news.Ended(look.now, news.Outcome(*ids, attempt=entry.attempts, reason=reason))
 
