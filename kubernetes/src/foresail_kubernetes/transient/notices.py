@@ -165,10 +165,12 @@ async def watch_metadata(
     every_seconds: float,
     say: Callable[[str], None],
 ) -> None:
-    """Ask the metadata service until it has a notice, and annotate the node; then return.
+    """Ask the metadata service until it has a notice, and annotate the node; then do nothing more.
 
-    ``machine`` is the name of the machine to its cloud. Raises ``InputError`` if nothing says where
-    the API server is, or the cloud is not known.
+    It does not end: who is begun anew might take the same notice for a later one. ``machine`` is
+    the name of the machine to its cloud.
+
+    Raises ``InputError`` if nothing says where the API server is, or the cloud is not known.
     """
     if cloud not in CLOUDS:
         raise InputError("is unknown", field="cloud", value=cloud, expected=", ".join(CLOUDS))
@@ -186,7 +188,8 @@ async def watch_metadata(
                         ends = end_said_by(cloud, await metadata.asked(), machine, now)
                     if ends is not None:
                         await annotate(connection, node, ends)
-                        return say(f"{node} is taken back at {moment(ends)}")
+                        say(f"{node} is taken back at {moment(ends)}")
+                        await asyncio.Event().wait()
                 except (RefusedError, *UNREACHABLE) as error:
                     problem = f"{type(error).__name__}: {error}"
                 if problem and problem != said:

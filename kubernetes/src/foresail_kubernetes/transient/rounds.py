@@ -39,6 +39,8 @@ _ASK_SECONDS: Final = 60.0
 """Pools are asked for again after so long, though nothing has changed."""
 _SPARE_SECONDS: Final = 30.0
 """A pod whose budget said no is not asked for room again for so long."""
+_RETRY_SECONDS: Final = 600.0
+"""Where there is no plan to go by, it is asked for again after so long."""
 _YIELD_SECONDS: Final = 2.0
 _SILENT_SECONDS: Final = 60.0
 """A daemon that has not looked for so long is no longer well."""
@@ -89,7 +91,8 @@ class Rounds:
             except ForesailError as error:
                 problem = f"pools stay as they are: {error}"
             self._once("plan", problem)
-            await asyncio.sleep(3600.0 * self._settings.market.again_hours)
+            pause = 3600.0 * self._settings.market.again_hours
+            await asyncio.sleep(min(pause, _RETRY_SECONDS) if problem else pause)
 
     async def go(self, now: float) -> None:
         """Do what is to be done now, if this replica holds the lease; problems are said."""
