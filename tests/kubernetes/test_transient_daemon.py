@@ -232,6 +232,8 @@ def test_a_successor_is_asked_for_at_once(cluster: RealCluster, tmp_path: Path) 
         assert of[0] == of[1]
         time.sleep(3.0)
         assert items(cluster, "nodes").keys() == after.keys()
+    held = cluster.kubectl("get", "lease", "foresail-transient", "-o", "jsonpath={.spec}")
+    assert msgspec.json.decode(held)["holderIdentity"] == ""
 
 
 @pytest.mark.slow
