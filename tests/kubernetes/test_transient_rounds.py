@@ -121,8 +121,8 @@ def test_a_notice_becomes_a_cordon_with_its_end(tmp_path: Path) -> None:
 
 def test_each_step_is_one_change(tmp_path: Path) -> None:
     """Out of the endpoints, and evicted; each only if it is the same pod still."""
-    server = Server()
-    daemon = rounds(server, tmp_path, [])
+    server, said = Server(), list[str]()
+    daemon = rounds(server, tmp_path, said)
     ends = {"annotations": {"foresail.io/taken-back-at": "2026-12-01T18:05:00Z"}}
     going = node("n1", metadata=ends, unschedulable=True)
     server.lists = {"nodes": [going], "pods": [a_pod("batch")]}
@@ -130,6 +130,11 @@ def test_each_step_is_one_change(tmp_path: Path) -> None:
     ((method, path, body),) = server.changes
     assert (method, path) == ("POST", "/api/v1/namespaces/default/pods/batch/eviction")
     assert body["deleteOptions"] == {"preconditions": {"uid": "batch"}}
+    server.refuses = {"/eviction": 429}
+    for at in (1.0, 2.0):
+        asyncio.run(daemon.go(NOW + at))
+    assert said == ["n1: not evicted yet: default/batch"]
+    server.refuses = {}
     server.changes.clear()
     ready = a_pod("web", **{"foresail.io/serving": "yes"})
     server.lists["pods"] = [ready]

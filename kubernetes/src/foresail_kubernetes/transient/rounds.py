@@ -139,12 +139,14 @@ class Rounds:
             query = {"fieldSelector": f"spec.nodeName={node.name}"}
             there = [leaving.leaving_pod(e) async for e in self._listed(_PODS, "pods", query)]
             steps = leaving.next_steps(node, there, elsewhere, self._settings.leaving, now)
-            await asyncio.gather(*(self._act(each, now) for each in steps))
+            kept = await asyncio.gather(*(self._act(each, now) for each in steps))
+            said = ", ".join(sorted(filter(None, kept)))
+            self._once(node.name, f"{node.name}: not evicted yet: {said}" if said else "")
 
         await asyncio.gather(*(one(each) for each in going))
 
-    async def _act(self, action: leaving.Action, now: float) -> None:
-        """Carry out a step; whether it was, the next look says."""
+    async def _act(self, action: leaving.Action, now: float) -> str:
+        """Carry out a step, as far as the next look will say; returns a pod that a budget keeps."""
         match action:
             case leaving.Cordon(node, ends):
                 labels = {"labels": {_NO_BALANCER: ""}, "annotations": {ENDS: moment(ends)}}
@@ -156,10 +158,12 @@ class Rounds:
                 meta["annotations"] = {leaving.OUT: moment(now)}
                 await self._tried("PATCH", _path(pod.namespace, pod.name), {"metadata": meta})
             case leaving.Evict(pod):
-                await self._evict(pod.namespace, pod.name, pod.uid)
+                if await self._evict(pod.namespace, pod.name, pod.uid):
+                    return f"{pod.namespace}/{pod.name}"
             case leaving.Delete(node):
                 await self._tried("DELETE", f"/api/v1/nodes/{node}", None)
                 self._say(f"{node} is deleted")
+        return ""
 
     async def _evict(self, namespace: str, name: str, uid: str) -> bool:
         """Evict a pod; returns whether its budget, or that it has gone, was in the way."""
