@@ -23,6 +23,7 @@ from foresail_kubernetes.records import Pod
 from real_kubernetes import RealCluster, cluster, module_cluster, pod, until
 from test_groups import COUNT, GATE, KUEUE, Decider, LivingMirror
 from test_observing_pods import NOW, bound, made
+from test_pods_and_nodes import node
 
 __all__ = ["cluster", "module_cluster"]
 
@@ -44,8 +45,8 @@ def one(**more: Any) -> Pod:
 
 
 def test_what_is_stopped_is_evicted(tmp_path: Path) -> None:
-    """It ends once the pod has gone, as preempted; its owner may create another, which is new."""
-    decider = decider_of(tmp_path, one())
+    """It ends once the pod has gone, as preempted; nobody creates another, so it is cancelled."""
+    decider = decider_of(tmp_path, one(owner=[]))
     decider.start("n1", job_id=JOB)
     assert decider.look() == ["Began"]
     decider.mirror.is_kept = True
@@ -64,6 +65,37 @@ def test_what_is_stopped_is_evicted(tmp_path: Path) -> None:
     assert found[0].outcome.ended_because is news.EndedBecause.PREEMPTED
 
 
+def owned_by(uid: str) -> list[dict[str, Any]]:
+    return [{"kind": "Job", "name": "train", "uid": uid, "controller": True}]
+
+
+@pytest.mark.parametrize("comes", [True, False], ids=["a pod comes", "none comes"])
+def test_what_its_owner_creates_anew_is_the_same_job(tmp_path: Path, comes: bool) -> None:
+    """It is requeued, and its next attempt is another pod's; without any it is cancelled."""
+    decider = decider_of(tmp_path, one(owner=owned_by("o1")))
+    decider.start("n1", job_id=JOB)
+    decider.look()
+    decider.adapter.carry_out(Preempt(JOB), decider.now)
+    decider.look()
+    assert decider.look() == ["Ended", "Held"]
+    other = made("u8", name="other-xxxx2", owner=owned_by("o2"), schedulerName="foresail")
+    decider.mirror.put(other)
+    assert decider.look() == ["Submitted"]
+    if not comes:
+        assert [name for _ in range(61) for name in decider.look()] == ["Cancelled"]
+        return
+    decider.mirror.put(made("u2", owner=owned_by("o1"), schedulerName="foresail"))
+    assert decider.look()[-1] == "Released"
+    decider.mirror.put_node(node("n3"))
+    decider.look()
+    decider.start("n2", attempt=2, job_id=JOB)
+    assert decider.look() == ["Began"]
+    (began,) = decider.said
+    assert isinstance(began, news.Began)
+    assert (began.job_id, began.attempt) == (JOB, 2)
+    assert [name for _ in range(99) for name in decider.look()] == []
+
+
 def test_what_leaves_holds_its_room(tmp_path: Path) -> None:
     """Until it has gone: nothing else is bound in its place before."""
     decider = decider_of(tmp_path, one(cpu="6"), made("u2", "6", schedulerName="foresail"))
@@ -79,7 +111,7 @@ def test_what_leaves_holds_its_room(tmp_path: Path) -> None:
 
 def test_what_is_stopped_before_it_is_bound_is_evicted_after(tmp_path: Path) -> None:
     """A binding that is under way is waited for."""
-    decider = decider_of(tmp_path, one())
+    decider = decider_of(tmp_path, one(owner=[]))
     decider.mirror.is_slow = True
     decider.start("n1", job_id=JOB)
     decider.adapter.carry_out(Preempt(JOB), decider.now)

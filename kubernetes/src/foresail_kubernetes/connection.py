@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import urllib.parse
 from collections.abc import AsyncIterator, Mapping
@@ -19,6 +20,8 @@ _WATCH_SECONDS: Final = 290
 """Time after which a watch is begun anew, though nothing has happened to it."""
 _SILENCE_SECONDS: Final = 75.0
 """Longest silence of a watch: bookmarks come once a minute."""
+_CLOSING_SECONDS: Final = 0.25
+"""Time that encrypted connections take to be closed, for which aiohttp does not wait."""
 _LONGEST_LINE_BYTES: Final = 2**23
 
 UNREACHABLE: Final = (OSError, aiohttp.ClientError, TimeoutError)
@@ -77,6 +80,7 @@ class Connection:
     async def close(self) -> None:
         """Let go of what is open."""
         await self._api.close()
+        await asyncio.sleep(_CLOSING_SECONDS)
 
     async def ask(
         self,

@@ -42,6 +42,8 @@ NOTES_SECONDS: Final = 600.0
 _UNKNOWN: Final = "unknown"
 """Reason that no job is left aside for: what the log has of it is looked at anew."""
 
+_VACANT: Final = "its pod was stopped, and its owner has not created another"
+_VACANT_SECONDS: Final = 60.0
 _GONE: Final = "it has gone, and how it ended is not known"
 _TAKEN_BACK: Final = frozenset({"Evicted", "Preempting", "Shutdown", "Terminated", "NodeLost"})
 _NOT_TAKEN: Final = frozenset({"NodeAffinity", "UnexpectedAdmissionError", "NodeShutdown"})
@@ -122,6 +124,8 @@ class KubernetesAdapter:
         self._open: dict[str, str] = {}
         """Id of the newest job of each group."""
         self._members = _Members(folder)
+        self._vacant: list[tuple[str, str, float]] = []
+        """Jobs that wait for pods of their owners, each until when."""
         self._done: set[str] = set()
         """Uids of pods that have ended, or never were jobs, as long as they are there."""
         self._loads: dict[str, dict[str, Resources]] = {}
@@ -156,7 +160,7 @@ class KubernetesAdapter:
         with suppress(OSError, ValueError):
             self._seen_seconds = self._written_seconds = float(self._file.read_text())
             is_first = False
-        self._done, self._later, self._open = set(), {}, {}
+        self._done, self._later, self._open, self._vacant = set(), {}, {}, []
         self._loads, self._occupied, self._held, self._drained = {}, {}, {}, set()
         self._entries = {
             job_id: SeenJob(
@@ -285,6 +289,10 @@ class KubernetesAdapter:
             else:
                 group = ""
             self._members.add(pod.uid, job_id)
+        elif found := next((each for each in self._vacant if each[0] == pod.owner), None):
+            self._vacant.remove(found)
+            job_id = found[1]
+            self._members.add(pod.uid, job_id)
         return self._entries.setdefault(job_id, SeenJob(job_id, group=group))
 
     def _is_short(self, entry: SeenJob) -> bool:
@@ -317,6 +325,7 @@ class KubernetesAdapter:
             self._see(pod, touched)
         some = [each for each in touched.values() if each.pods]
         rest += self._of_jobs(sorted(some, key=_age), now)
+        rest += self._give_up_vacant(now)
         self._members.write()
         return [*ends, *rest, *self._of_loads(now)]
 
@@ -471,8 +480,29 @@ class KubernetesAdapter:
             reason=reason,
         )
         yield news.Ended(now, outcome)
-        if is_stopped:  # its owner may create others
+        if is_stopped:
+            yield from self._vacate(entry, now)
+
+    def _vacate(self, entry: SeenJob, now: float) -> Iterator[news.Event]:
+        """Yield that a stopped job waits for its owner to create another pod, or is none any more.
+
+        A group is none: its owner creates another.
+        """
+        job_id, owners = PREFIX + entry.job_id, [each.owner for each in entry.over.values()]
+        if entry.group or not any(owners):
             yield news.Cancelled(now, job_id)
+            return
+        self._vacant.append((owners[0], entry.job_id, now + _VACANT_SECONDS))
+        self._entries[entry.job_id] = SeenJob(
+            entry.job_id, entry.job, attempts=entry.attempts, aside=_VACANT
+        )
+        yield news.Held(now, job_id, LEFT_TO + _VACANT)
+
+    def _give_up_vacant(self, now: float) -> Iterator[news.Event]:
+        """Yield that jobs whose owners create no pod in the place of one that was stopped end."""
+        while self._vacant and self._vacant[0][2] <= now:
+            _, job_id, _ = self._vacant.pop(0)
+            yield from self._left(self._entries[job_id], now)
 
     def _count_load(self, entry: SeenJob) -> None:
         """Count what is bound of a group that has not begun among the load of nodes."""

@@ -63,6 +63,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     job_id: str
     """Id of the job that it is to Foresail, without the name of the cluster."""
     application: str
+    owner: str
+    """Uid of what creates it, and another in its place; empty if nothing does."""
     created_seconds: float
     scheduler: str
     node: str
@@ -145,6 +147,7 @@ def pod_of(of: wire.WirePod) -> Pod:
         meta.resource_version,
         job_id_of(meta),
         _application(meta, labels, owner, spec),
+        owner.uid if owner is not None else "",
         seconds_of(meta.creation_timestamp) or 0.0,
         spec.scheduler_name,
         spec.node_name,

@@ -23,6 +23,7 @@ class Owner(Wire, frozen=True):
 
     kind: str = ""
     name: str = ""
+    uid: str = ""
     controller: bool = False
 
 
