@@ -132,9 +132,13 @@ def test_its_log_may_be_lost(cluster: RealCluster, tmp_path: Path) -> None:
     cluster.create(*group("new", 2, "500m"))
     with live_service(tmp_path / "b", lines(cluster)) as service:
         until(lambda: {"new-0", "new-1"} <= nodes_of(cluster).keys(), "it goes on", 60.0)
-        with service.client() as client:
-            rows = client.get("/v1/jobs", params={"limit": 100}).json()["jobs"]
-        assert sorted(each["state"] for each in rows) == ["pending", *["running"] * 8]
+
+        def states() -> list[str]:
+            with service.client() as client:
+                rows = client.get("/v1/jobs", params={"limit": 100}).json().get("jobs", ())
+            return sorted(each["state"] for each in rows)
+
+        until(lambda: states() == ["pending", *["running"] * 8], "it knows all")
     assert before.items() <= nodes_of(cluster).items()
     assert halves(cluster) == set()
     assert max(cpus_by_node(cluster)[each] for each in NODES) <= 8.001
