@@ -30,6 +30,7 @@ def _ranked(*groups: Iterable[type[news.Event]]) -> Mapping[type[news.Event], in
 
 
 _KNOWN: Final = (news.ClockRead, news.HistoryOutcome)
+_OF_NO_PARTITION: Final = (news.EstimateExpired, *_KNOWN)
 _OF_NODES: Final = get_args(
     news.NodeEvent
     | news.Occupied
@@ -404,7 +405,7 @@ class Controller:
 
     def _touch(self, event: news.Event, touched: dict[str, bool]) -> None:
         """Note which partitions an event is of."""
-        if isinstance(event, news.EstimateExpired | news.HistoryOutcome | news.ClockRead):
+        if type(event) in _OF_NO_PARTITION:
             return
         records: Sequence[str] = ()
         match event:

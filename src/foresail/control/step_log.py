@@ -38,6 +38,9 @@ class ReasonChanges:
     """Jobs that the log has to record if they wait, whatever it knows."""
 
 
+_OF_ALL: Final = (ClusterUnavailable, ClusterAvailable)
+
+
 class _ReasonTracker:
     """Collects, between two records of the log, what may have changed.
 
@@ -166,7 +169,7 @@ class StepLog:
         self._now = now
         for event in events:
             self._log.append(records.EventTaken(self._step, now, event))
-            if isinstance(event, ClusterUnavailable | ClusterAvailable):
+            if type(event) in _OF_ALL:
                 self._tracker.any_may_differ()
 
     def refreshed(self, pending: PendingJob, belief: Distribution) -> None:
