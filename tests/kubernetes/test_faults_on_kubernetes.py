@@ -122,10 +122,10 @@ def test_its_log_may_be_lost(cluster: RealCluster, tmp_path: Path) -> None:
     """A service that knows nothing finds what runs, binds none of it again, and goes on."""
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    cluster.create(*(ours(f"one{number}", "2") for number in range(6)), *group("three", 3, "3"))
+    cluster.create(*(ours(f"one{number}", "2") for number in range(6)), *group("three", 3, "500m"))
     cluster.create(ours("wide", "40"))
     with live_service(tmp_path / "a", lines(cluster)) as service:
-        until(lambda: len(nodes_of(cluster)) == 9, "all that fits is bound", 60.0)
+        until(lambda: len(nodes_of(cluster)) == 9, "all that fits is bound", 120.0)
         service.process.kill()
         service.process.wait()
     before = nodes_of(cluster)
