@@ -274,6 +274,23 @@ def test_what_is_asked_is_checked_before_the_log_is_read(foresail, tmp_path):
     assert "did you mean 'easy'" in err
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--png",), "--png"),
+        (("--noise", "1e308"), "runtime_noise"),
+        (("--start-delay", "1e100"), "start_delay_seconds"),
+        (("--cycle", "1e-300"), "cycle_seconds"),
+    ],
+)
+def test_options_that_lead_nowhere_are_refused(foresail, log, options, words):
+    """Pictures of no report; times beyond all measure, which ended in a traceback or never."""
+    status, _, err = foresail("simulate", log, *options)
+    assert status == 2
+    assert words in err
+    assert len(err.splitlines()) == 1
+
+
 def test_a_file_that_is_no_schedule(tmp_path):
     """Neither text nor another table is taken for a schedule."""
     text, table = tmp_path / "text", tmp_path / "table"

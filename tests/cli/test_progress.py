@@ -17,7 +17,7 @@ from foresail.cli import progress
 from foresail.cli.cloud import app as cloud
 from foresail.cli.progress import Compilations
 
-CLEARED = "\r\x1b[2K"
+CLEARED = "\x1b[2K"
 JOB = "{id} {submit} -1 100 1 -1 -1 1 200 -1 1 1 1 -1 -1 -1 -1 -1\n"
 IMPATIENT = (
     "from foresail.cli import progress\n"

@@ -57,19 +57,19 @@ def plug_in(tmp_path):
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ("raises", r"scheduler Bad of bad.py fails at 0 s in line 14: ZeroDivisionError"),
-        ("exits", r"scheduler Bad of bad.py fails at 0 s in line 16: SystemExit"),
-        ("none", r"scheduler Bad of bad.py decides nothing that can be read at 0 s.*a Decision"),
+        ("raises", r"bad.py, line 14: the scheduler fails: ZeroDivisionError"),
+        ("exits", r"bad.py, line 16: the scheduler fails: SystemExit"),
+        ("none", r"scheduler Bad of bad.py decides nothing that can be read.*a Decision"),
         ("nothing", r"scheduler Bad of bad.py started none of 2 jobs; expected"),
         (
             "misplaces",
             r"Bad of bad.py started none of 2 jobs; .* job 'a': .*partition 'nowhere'",
         ),
-        ("odd", r"scheduler Bad of bad.py fails at 0 s: AttributeError.*each with a Placement"),
+        ("odd", r"bad.py, line \d+: Bad returns what cannot be used: AttributeError"),
     ],
 )
 def test_a_plug_in_that_does_not_decide_is_named(plug_in, how, words):
-    """Which scheduler, of which file, when, and what it did."""
+    """Which scheduler, of which file, and what it did."""
     jobs = jobs_table(
         {
             "job_id": ["a", "b"],
@@ -94,3 +94,101 @@ def test_a_plug_in_that_takes_no_parameters_is_refused(tmp_path):
     )
     with pytest.raises(InputError, match=r"bare.py.*scheduler 'bare'.*one argument, the record"):
         load_plugin(path)
+
+
+SCHEDULER = """
+from foresail.model.protocols import Scheduler
+from foresail.model.registry import register
+
+{before}@register("scheduler", "{name}"{parameters})
+class Mine(Scheduler):
+    \"\"\"Starts nothing.\"\"\"
+
+    def __init__(self, parameters):
+        super().__init__()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "before", "words"),
+    [
+        ("easy", "", "", "scheduler 'easy' (is )?already"),
+        ("mine-1", ", parameters=P", "class P:\n    x: int = 1\n\n", "cannot be made of its param"),
+        ("mine-2", ", parameters=3", "", "cannot be made of its parameters"),
+        (
+            "mine-3",
+            ", parameters=P",
+            "from dataclasses import dataclass\n@dataclass\nclass P:\n    x: 'Unknown' = 1\n\n",
+            "cannot be made of its parameters: name 'Unknown' is not defined",
+        ),
+    ],
+)
+def test_a_name_that_is_taken_and_parameters_that_are_none_are_refused(
+    tmp_path, name, parameters, before, words
+):
+    """When the file is loaded; what was there stays."""
+    path = tmp_path / f"{name.replace('-', '_')}_file.py"
+    path.write_text(SCHEDULER.format(name=name, parameters=parameters, before=before))
+    with pytest.raises(InputError, match=words):
+        load_plugin(path)
+    assert parse_policy("easy,requested").build()[0].backfills
+
+
+def test_files_of_the_same_name_do_not_replace_each_other(tmp_path):
+    """Two files register one name: the second is refused, whatever it is called."""
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        text = SCHEDULER.format(name="of-two-files", parameters="", before="")
+        (tmp_path / folder / "same_stem.py").write_text(text)
+    load_plugin(tmp_path / "a" / "same_stem.py")
+    load_plugin(tmp_path / "a" / "same_stem.py")
+    with pytest.raises(InputError, match="'of-two-files' is already registered"):
+        load_plugin(tmp_path / "b" / "same_stem.py")
+
+
+def test_a_scheduler_without_its_method_is_named(tmp_path):
+    """With its file and line, as a predictor is."""
+    path = tmp_path / "lacking.py"
+    path.write_text(SCHEDULER.format(name="lacking", parameters="", before=""))
+    load_plugin(path)
+    jobs = jobs_table(
+        {"job_id": ["a"], "submit_seconds": [0.0], "runtime_seconds": [10.0], "tasks": [1]}
+    )
+    workload = Workload(jobs, WorkloadMeta("made", "made", 4))
+    with pytest.raises(InputError, match=r"lacking.py, line 5: Mine lacks the method decide"):
+        simulate(workload, parse_policy("lacking,requested"))
+
+
+CORRECTION = """
+from foresail.model.registry import register
+
+
+@register("correction", "by_nothing")
+class ByNothing:
+    \"\"\"Goes on by less than a clock can tell.\"\"\"
+
+    def __init__(self, _):
+        pass
+
+    def correct(self, job, prediction, initial, current, count):
+        return current * (1 + 1e-15) + 1e-13
+"""
+
+
+def test_a_correction_that_gets_nowhere_is_named(tmp_path):
+    """It was asked for ever."""
+    path = tmp_path / "by_nothing.py"
+    path.write_text(CORRECTION)
+    load_plugin(path)
+    jobs = jobs_table(
+        {
+            "job_id": ["a", "b"],
+            "submit_seconds": [0.0, 1e6],
+            "runtime_seconds": [9e6, 10.0],
+            "requested_seconds": [1e4, 1e7],
+            "tasks": [1, 1],
+        }
+    )
+    workload = Workload(jobs, WorkloadMeta("made", "made", 4))
+    with pytest.raises(InputError, match=r"ByNothing of by_nothing.py.*fewer than 100,000 correc"):
+        simulate(workload, parse_policy("easy,requested,by_nothing"))

@@ -171,6 +171,22 @@ def test_nothing_is_started_while_it_is_away_and_a_job_says_so(tmp_path):
     assert [each.job_id for each in cluster.begun] == ["a"]
 
 
+def test_a_mistake_of_the_adapter_is_said_with_its_line(tmp_path):
+    """Nothing runs then either; whoever wrote it finds the place."""
+
+    class Mistaken(Moody):
+        def reports(self, now):
+            return super().reports(now, now)
+
+    shown = RecordingObserver()
+    daemon(tmp_path, Mistaken(), Once(job("a"), leave_after=3), shown).work()
+    line = Mistaken.reports.__code__.co_firstlineno + 1
+    assert (
+        f"takes 2 positional arguments but 3 were given (test_cluster_contact.py, line {line})"
+        in (shown.sentences[0])
+    )
+
+
 class WithQueue(Moody):
     """A cluster in whose queue jobs wait: it notes what it hears of them."""
 

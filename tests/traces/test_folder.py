@@ -135,6 +135,16 @@ def test_processors_override(tmp_path):
     assert convert(log, tmp_path / "out", processors=99).processors == 99
 
 
+@pytest.mark.parametrize("name", ["out.csv", "out.swf.xz", "out.PARQUET"])
+def test_a_folder_does_not_get_the_name_of_a_file(tmp_path, name):
+    """Whoever asked for a table would find a folder."""
+    jobs = {"job_id": ["1"], "submit_seconds": [0.0], "runtime_seconds": [1.0], "tasks": [1]}
+    workload = Workload(jobs_table(jobs), WorkloadMeta("made", "made", 1))
+    with pytest.raises(InputError, match=r"the name of a file.*expected a new folder"):
+        write_folder(workload, tmp_path / name)
+    assert not [*tmp_path.iterdir()]
+
+
 def test_failure_leaves_nothing(tmp_path):
     """A log that turns out wrong half-way leaves no folder and no temporary one."""
     log = swf_log(tmp_path / "log.swf", [1, 1], [0, 1])

@@ -11,6 +11,7 @@ import typer
 from foresail.cli import _moments as moments
 from foresail.cli._scenarios import ScenarioOptions
 from foresail.cli.comparison_output import ReportOptions, show
+from foresail.cli.formats import require_output
 from foresail.cli.log_options import FilterNames, LogPath, MachineOptions, load
 from foresail.cli.progress import doing, in_days
 from foresail.model.errors import InputError
@@ -98,7 +99,7 @@ def _schedules_of(
     from foresail.traces.nodes import memory_left_out
 
     asked = options.scenarios(policies)
-    report.require_folder()
+    require_output(report.output, png=report.png)
     with compiling_for(asked) as beside:
         workload = read(partial(_usual_filter, asked))
         if options.on_nodes and workload.partitions_said:

@@ -33,13 +33,6 @@ class ReportOptions:
     output: Path | None = None
     png: bool = False
 
-    def require_folder(self) -> None:
-        """Make the folder; raises ``InputError`` where there cannot be one."""
-        if self.output is not None:
-            from foresail.model.whole_files import require_folder
-
-            require_folder(self.output)
-
 
 def show(
     schedules: Sequence[Schedule],

@@ -13,7 +13,7 @@ import typer
 
 from foresail.cli import _moments as moments
 from foresail.cli._service import clock_time, connected, runs_for, start_cell, start_words
-from foresail.cli.formats import console, made_by, print_table, refuse
+from foresail.cli.formats import console, made_by, print_table, refuse, require_output
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 from foresail.model.words import CLUSTER_JOB_ID, count, duration, exact_duration
@@ -58,8 +58,7 @@ def explain(
         refuse(options, _NOT_OF_STORIES, job_id)
         _print_story(log, job_id)
         return
-    if png and output is None:
-        raise InputError("only with --output", field="--png")
+    require_output(output, png=png)
     _show(log, run, at, output, png)
 
 

@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
@@ -27,6 +28,16 @@ def refuse(options: Mapping[str, object], problem: str, expected: str) -> None:
     for option, value in options.items():
         if value is not None:
             raise InputError(problem, field=option, value=value, expected=expected)
+
+
+def require_output(output: Path | None, *, png: bool = False) -> None:
+    """Refuse a folder for results that cannot be made, and pictures for none, before long work."""
+    from foresail.model.whole_files import require_folder
+
+    if output is not None:
+        require_folder(output)
+    elif png:
+        raise InputError("only with --output", field="--png")
 
 
 _Chosen = TypeVar("_Chosen", bound=StrEnum)

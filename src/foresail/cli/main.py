@@ -30,7 +30,7 @@ GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "replay": ("replay:replay", "Check that a run's decisions would be made again."),
         "analyse": ("analyse:analyse", "Describe workloads: sizes, runtimes, rhythm, users."),
         "predict": ("predict:app", "Evaluate predictors on logs; train, merge and show them."),
-        "trace": ("trace:app", "Inspect, validate, convert, filter, make and fetch workloads."),
+        "trace": ("trace:app", "Inspect, validate, convert, filter, generate, fetch workloads."),
     },
     "Jobs on this machine and the live service": {
         "run": ("run:run", "Run real commands on this machine under any policy."),
@@ -51,7 +51,7 @@ GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "db": ("db:app", "Check, export, back up, restore and move a service's store."),
     },
     "A cluster of Slurm": {
-        "slurm": ("slurm:app", "Foresee when waiting jobs start; no rights, no service.")
+        "slurm": ("slurm:app", "Foresee starts with no rights; advise, order, hold, release.")
     },
     "Studies": {
         "campaign": ("campaign:app", "Replay many policies on many logs, and choose among them."),

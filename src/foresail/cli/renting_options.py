@@ -76,13 +76,6 @@ class AnswerOptions:
     output_format: FormatOption = Format.TABLE
     output: Path | None = None
 
-    def require_folder(self) -> None:
-        """Refuse a folder for results that cannot be made, before anything long begins."""
-        if self.output is not None:
-            from foresail.model.whole_files import require_folder
-
-            require_folder(self.output)
-
     def answer(
         self,
         record: Mapping[str, Any],

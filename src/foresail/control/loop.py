@@ -52,6 +52,10 @@ _SUBMISSIONS_FIRST: Final = _ranked(
 )
 
 
+_MOST_CORRECTIONS: Final = 100_000
+"""Corrections of one estimate; a correction that takes more does not get anywhere."""
+
+
 class Controller:
     """The one loop of simulations and live clusters: events in, instructions out.
 
@@ -619,6 +623,9 @@ class Controller:
                 if estimate != estimate:
                     raise plug_in_errors.no_time(self.correction, running.job.job_id, estimate)
                 return
+            if running.corrections == _MOST_CORRECTIONS:
+                at_most = f"fewer than {_MOST_CORRECTIONS:,} corrections of a job, by more each"
+                raise plug_in_errors.no_time(self.correction, running.job.job_id, estimate, at_most)
             running = state.correct(unit, estimate)
             self.counters.corrections += 1
             if self._log is not None:
@@ -653,7 +660,7 @@ class Controller:
                 decision, state.startable, state.running, state.stopping, free
             )
         except (Exception, SystemExit) as error:
-            raise plug_in_errors.blamed(self.scheduler, error, self.now) from error
+            raise plug_in_errors.blamed(error) from error
         if verdict.refusals:
             self.first_refusal = self.first_refusal or verdict.refusals[0]
             self.counters.refusals += len(verdict.refusals)
@@ -706,7 +713,7 @@ class Controller:
         )
         decision = self.scheduler.decide(view)
         if not isinstance(decision, decisions.Decision):
-            raise plug_in_errors.no_decision(self.scheduler, decision, self.now)
+            raise plug_in_errors.no_decision(self.scheduler, decision)
         if self.names_nodes and decision.starts and not self.scheduler.starts_tasks:
             backfills = self.scheduler.backfills is not False
             decision = self._assigned(decision, view, state.startable, backfills)

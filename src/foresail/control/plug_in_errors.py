@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import traceback
 from pathlib import PurePath
-from typing import Final
 
 from foresail.model.decision import Refusal
-from foresail.model.errors import ForesailError, InputError
+from foresail.model.errors import InputError
 from foresail.model.protocols import Correction, Predictor, Scheduler
+from foresail.model.registry import blamed as blamed
 from foresail.model.registry import place_of
 from foresail.model.words import count
 
-_OWN: Final = "foresail."
 
-
-def no_decision(scheduler: Scheduler, decision: object, now: float) -> InputError:
+def no_decision(scheduler: Scheduler, decision: object) -> InputError:
     """The error of a scheduler that returned something else than a decision."""
     return InputError(
-        f"{_named(scheduler)} decides nothing that can be read at {now:g} s",
+        f"{_named(scheduler)} decides nothing that can be read",
         **place_of(type(scheduler), "decide"),
         field="decide",
         value=decision,
@@ -36,17 +33,19 @@ def no_belief(predictor: Predictor, answer: object, job_id: str) -> InputError:
     )
 
 
-def no_time(plug_in: Predictor | Correction, job_id: str, seconds: float) -> InputError:
-    """The error of a predictor, or of a correction, whose answer is no time."""
+def no_time(
+    plug_in: Predictor | Correction, job_id: str, seconds: float, expected: str = "0 s or more"
+) -> InputError:
+    """The error of a predictor, or of a correction, whose answer is no time that can be used."""
     family, field = "predictor", "predict"
     if isinstance(plug_in, Correction):
         family, field = "correction", "correct"
     return InputError(
-        f"{_named(plug_in, family)} expects no time of job {job_id}",
+        f"{_named(plug_in, family)} expects no usable time of job {job_id}",
         **place_of(type(plug_in), field),
         field=field,
         value=seconds,
-        expected="0 s or more",
+        expected=expected,
     )
 
 
@@ -56,24 +55,6 @@ def no_parts() -> InputError:
         "jobs that have begun in parts cannot go on as a whole",
         field="scheduler",
         expected="one that starts tasks, as the one before did",
-    )
-
-
-def blamed(scheduler: Scheduler, error: BaseException, now: float) -> BaseException:
-    """The error itself if the scheduler is one of ours; else one that says whose it is, and where.
-
-    It was raised by the scheduler's decision, or by checking that, at ``now`` (seconds from the
-    workload's origin).
-    """
-    if isinstance(error, ForesailError) or type(scheduler).__module__.startswith(_OWN):
-        return error
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [each for each in frames if each.filename == place_of(type(scheduler)).get("source")]
-    where = f" in line {own[-1].lineno}" if own else ""
-    return InputError(
-        f"{_named(scheduler)} fails at {now:g} s{where}: {type(error).__name__}: {error}",
-        field="decide",
-        expected="a Decision whose starts are of pending jobs, each with a Placement",
     )
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from traceback import walk_tb
 from typing import Final, Generic, TypeVar, cast
 
 from foresail.live.cluster_plugin import ClusterPlugin, RunContext
@@ -155,7 +157,7 @@ class ClusterContact:
             raise
         except Exception as error:  # whatever the cluster's fault is, it is no policy's
             if not self.is_away:
-                why = " ".join(f"{type(error).__name__}: {error}".split())
+                why = " ".join(f"{type(error).__name__}: {error}{_where(error)}".split())
                 self._news.append(news.ClusterUnavailable(now, why))
             self._retry_seconds = now + self._pause_seconds
             self._pause_seconds = min(_LONGEST_PAUSE_SECONDS, 2.0 * self._pause_seconds)
@@ -338,3 +340,9 @@ class _Known:
 
     def _nodes(self) -> set[str]:
         return {node.name for each in self._cluster.partitions for node in each.nodes}
+
+
+def _where(error: Exception) -> str:
+    """Name the file and line that raised what no network does: a mistake of the adapter's."""
+    last = None if isinstance(error, OSError) else deque(walk_tb(error.__traceback__), 1)
+    return "" if not last else f" ({Path(last[0][0].f_code.co_filename).name}, line {last[0][1]})"

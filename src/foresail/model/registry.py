@@ -17,13 +17,13 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.machinery import FileFinder
 from pathlib import Path
 from traceback import walk_tb
 from types import FrameType, MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_type_hints
 
 from foresail.model.errors import ForesailError, InputError, UnknownNameError
 
@@ -210,10 +210,12 @@ def _load_entry_points() -> None:
 def load_plugin(path: Path) -> None:
     """Import a file outside the package so that what it registers is found.
 
-    Raises ``InputError`` if the file cannot be imported, or registers what takes no record of
-    parameters.
+    Raises ``InputError`` if the file cannot be imported, or registers a name that is taken, or what
+    takes no record of parameters.
     """
-    spec = importlib.util.spec_from_file_location(f"{_PLUGIN_PREFIX}{path.stem}", path)
+    namesakes = {each.resolve() for each in _PLUGINS if each.stem == path.stem} - {path.resolve()}
+    name = f"{_PLUGIN_PREFIX}{path.stem}" + (f"_{len(namesakes)}" if namesakes else "")
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise InputError("not a Python file", source=path, expected="a file ending in .py")
     module = importlib.util.module_from_spec(spec)
@@ -226,9 +228,12 @@ def load_plugin(path: Path) -> None:
         lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_globals is here]
         problem = f"the plug-in fails on import: {error}"
         raise InputError(problem, source=path, line=lines[-1] if lines else None) from error
-    for entry in _ENTRIES.values():
-        if entry.build.__module__ == spec.name:
-            _require_takes_parameters(entry, path)
+    for entry in [each for each in _ENTRIES.values() if each.build.__module__ == spec.name]:
+        family = entry.family
+        if entry.name in _named_in_text(family, FAMILIES[family] + installed_packages(family)):
+            del _ENTRIES[family, entry.name]
+            raise InputError(f"there is a {family} {entry.name!r} already", source=path)
+        _require_takes_parameters(entry, path)
     from hashlib import sha256
 
     _PLUGINS[path] = sha256(path.read_bytes()).hexdigest()
@@ -252,8 +257,10 @@ def _family_in(module: str) -> str | None:
 
 def _require_takes_parameters(entry: Entry, path: Path) -> None:
     try:
+        get_type_hints(entry.parameters)
+        fields(entry.parameters)
         inspect.signature(entry.build).bind(entry.parameters)
-    except TypeError as error:
+    except (NameError, TypeError) as error:
         raise InputError(
             f"the {entry.family} {entry.name!r} cannot be made of its parameters: {error}",
             source=path,
@@ -307,18 +314,19 @@ def blaming_plug_ins() -> Iterator[None]:
     """Raise as ``InputError`` what a plug-in's file raised, or what it returned did."""
     try:
         yield
-    except ForesailError:
-        raise
     except (Exception, SystemExit) as error:
-        blamed = _blamed(error)
-        if blamed is None:
+        told = blamed(error)
+        if told is error:
             raise
-        raise blamed from error
+        raise told from error
 
 
-def _blamed(error: BaseException) -> InputError | None:
+def blamed(error: BaseException) -> BaseException:
+    """The error of a user whose file failed, or returned what did; else the error itself."""
     import traceback
 
+    if isinstance(error, ForesailError):
+        return error
     problem = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}".removesuffix(": ")
     causes = [error, *([] if error.__cause__ is None else [error.__cause__])]
     frames = [one for each in causes for one in traceback.walk_tb(each.__traceback__)][::-1]
@@ -327,9 +335,7 @@ def _blamed(error: BaseException) -> InputError | None:
         if family is not None:
             file = frame.f_code.co_filename
             return InputError(f"the {family} fails: {problem}", source=file, line=line)
-    if isinstance(error, SystemExit):
-        return None
-    for frame, _ in frames:
+    for frame, _ in [] if isinstance(error, SystemExit) else frames:
         asked = {type(each) for each in _known_in(frame)}
         found = sorted(_named(kind) for kind in asked if _family_in(kind.__module__) is not None)
         if found and isinstance(error, NotImplementedError):
@@ -341,7 +347,7 @@ def _blamed(error: BaseException) -> InputError | None:
             ]
             said = f"{' or '.join(found)} returns what cannot be used: {problem}"
             return InputError(problem, **places[0]) if places else InputError(said)
-    return None
+    return error
 
 
 def _known_in(frame: FrameType) -> list[object]:

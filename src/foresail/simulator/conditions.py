@@ -54,8 +54,10 @@ class ClusterConditions:
     """Time until such a job may be started again."""
 
     def __post_init__(self) -> None:
-        require_positive(self, "cycle_seconds")
+        require_at_least(self, 0.001, "cycle_seconds")
         require_at_least(self, 0, "start_delay_seconds", "runtime_noise", "seed")
+        require(self.start_delay_seconds <= 1e9, self, "start_delay_seconds", "at most 1e9 s")
+        require(self.runtime_noise <= 10.0, self, "runtime_noise", "at most 10")
         shares = 0.0 <= self.refused_start_share < 1.0
         require(shares, self, "refused_start_share", "0 or more and less than 1")
         require_positive(self, "refused_for_seconds")

@@ -295,9 +295,9 @@ def _replacing(path: Path) -> Iterator[Path]:
     """A new folder beside ``path`` that takes its place on success and vanishes on failure."""
     with to_be_written(path):
         taken = path.exists() and not is_folder(path) and (not path.is_dir() or any(path.iterdir()))
-    if taken:
+    if taken or path.suffix.lower() in _OF_FILES:
         raise InputError(
-            "something that is no workload is there already",
+            "something that is no workload is there already" if taken else "the name of a file",
             source=path,
             expected="a new folder, an empty one or a workload to replace",
         )
@@ -313,6 +313,9 @@ def _replacing(path: Path) -> Iterator[Path]:
         raise InputError(f"cannot be written: {problem}", source=path) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+_OF_FILES: Final = (".csv", ".gz", ".json", ".parquet", ".swf", ".txt", ".xz", ".zip", ".zst")
 
 
 def _take_place(partial: Path, path: Path) -> None:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from foresail.cli import renting_options
+from foresail.cli.formats import require_output
 from foresail.cli.log_options import LogOptions, LogPath
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
@@ -105,7 +106,7 @@ def command(
             forecast=forecast,
             **given,  # type: ignore[arg-type]
         )
-    answering.require_folder()
+    require_output(answering.output, png=answering.png)
     catalogue = renting_options.prices_of(prices)
     lives = _transient(catalogue, lifetime, histories)
     if without_transient and lives is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from foresail.cli import renting_options
+from foresail.cli.formats import require_output
 from foresail.cli.log_options import LogOptions, LogPath
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
@@ -62,7 +63,7 @@ def command(
             "cannot repeat so", field="--repeat", value=repeat, expected=" or ".join(_REPEATS)
         )
     patiences = renting_options.times_of(patience or _PATIENCES, "--patience")
-    answering.require_folder()
+    require_output(answering.output, png=answering.png)
     workload = load_cleaned(log, log_options, filters or renting_options.STANDARD_FILTERS)
     jobs = renting_options.trace_jobs(workload, log)
     require_within_horizon(workload)

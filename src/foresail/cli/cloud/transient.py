@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from foresail.cli.formats import refuse
+from foresail.cli.formats import refuse, require_output
 from foresail.cli.progress import doing
 from foresail.cli.renting_options import AnswerOptions, naming_options
 from foresail.model.errors import InputError
@@ -111,7 +111,7 @@ def command(
     learned = None if prices is None else _learned(prices, *known)
     with naming_options(_OPTIONS):
         offers = _offers(types, learned, window, on_demand_price)
-    answering.require_folder()
+    require_output(answering.output)
     named = "--tier" if tiers else "--capacity"
     with naming_options({**_OPTIONS, "capacity": named, "tiers": named}), doing("planning"):
         if tiers:

@@ -1,0 +1,1 @@
+"""A toy cluster, the shortest complete one."""
