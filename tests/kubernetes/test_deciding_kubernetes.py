@@ -67,9 +67,9 @@ def test_pods_are_bound_where_there_is_room(cluster: RealCluster, tmp_path: Path
     for number, node in enumerate(sorted(NODES)):
         cluster.bind(f"other{number}", node)
     only = ours("only", nodeSelector={"pool": "transient"})
-    cluster.create(*(ours(f"one{number}") for number in range(6)), only, ours("wide", "8"))
+    cluster.create(*(ours(f"one{number}") for number in range(3)), only, ours("wide", "8"))
     with live_service(tmp_path, lines(cluster)) as service:
-        until(lambda: len(nodes_of(cluster)) == 11, "all that fits is bound", 60.0)
+        until(lambda: len(nodes_of(cluster)) == 8, "all that fits is bound", 60.0)
         bound = nodes_of(cluster)
         assert bound["only"] in {"t1", "t2"}
         assert "wide" not in bound
