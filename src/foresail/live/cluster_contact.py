@@ -9,7 +9,6 @@ from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from traceback import walk_tb
 from typing import Final, Generic, TypeVar, cast
 
 from foresail.live.cluster_plugin import ClusterPlugin, RunContext
@@ -20,6 +19,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Start
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.job import Job
+from foresail.model.registry import blamed
 from foresail.model.short_form import part_of
 from foresail.model.words import CLUSTER_JOB_ID
 from foresail.record.job_life import JobState
@@ -343,6 +343,7 @@ class _Known:
 
 
 def _where(error: Exception) -> str:
-    """Name the file and line that raised what no network does: a mistake of the adapter's."""
-    last = None if isinstance(error, OSError) else deque(walk_tb(error.__traceback__), 1)
-    return "" if not last else f" ({Path(last[0][0].f_code.co_filename).name}, line {last[0][1]})"
+    """Name the file and line of a user's adapter that made a mistake."""
+    fault = error if isinstance(error, OSError) else blamed(error)
+    place = getattr(fault, "source", None), getattr(fault, "line", None)
+    return "" if None in place else f" ({Path(str(place[0])).name}, line {place[1]})"

@@ -14,16 +14,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import (
-    Annotated,
-    Any,
-    BinaryIO,
-    Final,
-    Literal,
-    Self,
-    get_args,
-    get_type_hints,
-)
+from typing import Annotated, Any, BinaryIO, Final, Literal, Self, get_args, get_type_hints
 
 import msgspec
 import pydantic

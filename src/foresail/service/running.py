@@ -89,11 +89,7 @@ class RunningService:
         store, configuration, sessions = self._store, self._configuration, self._sessions
         inbox = Inbox(store)
         snapshots = SnapshotCache(
-            inbox.wake,
-            _LOG.info,
-            configuration.cycle_seconds,
-            lambda: inbox.taken,
-            sessions.passed,
+            inbox.wake, _LOG.info, configuration.cycle_seconds, lambda: inbox.taken, sessions.passed
         )
         snapshots.busy_because = lambda: sessions.compilations.remark
         mail = configuration.hooks.mail

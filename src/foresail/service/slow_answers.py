@@ -19,12 +19,7 @@ from numpy.typing import NDArray
 
 from foresail.control.loop import Controller
 from foresail.explain.compiling import CompilerApart
-from foresail.explain.forecast import (
-    LEVELS,
-    Range,
-    RunningForecast,
-    forecast_running,
-)
+from foresail.explain.forecast import LEVELS, Range, RunningForecast, forecast_running
 from foresail.explain.job_columns import NO_JOBS, limit_of
 from foresail.explain.outlook import Outlook, front_of, outlook_maker
 from foresail.explain.start_forecaster import StartForecaster

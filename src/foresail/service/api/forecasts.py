@@ -65,11 +65,7 @@ class WhatIfRequest(BaseModel):
 
 @router.get("/jobs/{job_id}/forecast")
 async def forecast(
-    row: callers.OwnJob,
-    parts: callers.Parts,
-    *,
-    arrivals: _Arrivals = True,
-    before: _Before = None,
+    row: callers.OwnJob, parts: callers.Parts, *, arrivals: _Arrivals = True, before: _Before = None
 ) -> answers.ForecastAnswer:
     """Forecast when a job starts and ends."""
     job_id = row["job_id"]
