@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import polars as pl
@@ -289,6 +290,38 @@ def test_options_that_lead_nowhere_are_refused(foresail, log, options, words):
     assert status == 2
     assert words in err
     assert len(err.splitlines()) == 1
+
+
+NOBODY = """
+from foresail.model.decision import Decision, Placement, Start
+from foresail.model.protocols import Scheduler
+from foresail.model.registry import register
+
+
+@register("scheduler", "nobody")
+class Nobody(Scheduler):
+    \"\"\"Starts the first job where there is room, and one that nobody has submitted.\"\"\"
+
+    def __init__(self, parameters):
+        pass
+
+    def decide(self, view):
+        first, (name, free) = view.pending[0].job, next(iter(view.free.items()))
+        place = Placement.whole(name, first.tasks)
+        starts = (Start(first.job_id, place),) if first.total.fits_in(free) else ()
+        return Decision(starts=(*starts, Start("nobody", place)))
+"""
+
+
+def test_refused_starts_are_said(foresail, log, tmp_path):
+    """They were counted, and no more."""
+    file = tmp_path / "nobody.py"
+    file.write_text(NOBODY)
+    given = ("--policy", "nobody,requested", "--plugin", file)
+    status, out, err = foresail("simulate", log, *given)
+    assert status == 0, err
+    said = " ".join(out.split())
+    assert re.search(r"\d+ decisions of nobody refused: no such job, or no room\.", said)
 
 
 def test_a_file_that_is_no_schedule(tmp_path):

@@ -34,10 +34,12 @@ class Bad(Scheduler):
             return Decision(starts=tuple(Start(each.job.job_id, place) for each in view.pending))
         if self.how == "odd":
             return Decision(starts=tuple(each.job.job_id for each in view.pending))
+        if self.how == "ticks":
+            return Decision(ticks=("soon",))
         return None
 
 
-for how in ("raises", "exits", "none", "nothing", "misplaces", "odd"):
+for how in ("raises", "exits", "none", "nothing", "misplaces", "odd", "ticks"):
 
     def make(_, how=how):
         return Bad(how)
@@ -65,6 +67,7 @@ def plug_in(tmp_path):
             "misplaces",
             r"Bad of bad.py started none of 2 jobs; .* job 'a': .*partition 'nowhere'",
         ),
+        ("ticks", r"scheduler Bad of bad.py decides nothing that can be read.*'soon'"),
         ("odd", r"bad.py, line \d+: Bad returns what cannot be used: AttributeError"),
     ],
 )

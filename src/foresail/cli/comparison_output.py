@@ -12,6 +12,7 @@ import typer
 
 from foresail.cli.formats import TableFormat, TableFormatOption, console, made_by, print_json
 from foresail.cli.progress import doing
+from foresail.model.words import count
 
 if TYPE_CHECKING:
     from foresail.reports.plan.page import RunCourse
@@ -79,6 +80,10 @@ def show(
         for part in (verdict, *tables, said, never_started_words(every), killed_words(every)):
             if part:
                 printer.print(part)
+        for each in schedules:
+            if refused := int(each.meta.counters.get("refusals", 0)):
+                starts = count(refused, "decision")
+                printer.print(f"{starts} of {each.meta.policy} refused: no such job, or no room.")
     if options.output is not None:
         typer.echo(f"report: {options.output / 'report.html'}", err=True)
 

@@ -680,6 +680,8 @@ class Controller:
         if verdict is not check.NOTHING_DECIDED:
             self._carry_out(verdict)
         for tick in decision.ticks:
+            if not isinstance(tick, decisions.TickAt):
+                raise plug_in_errors.no_decision(self.scheduler, tick)
             self._instruct(tick)
 
     def foresee(self, removals: Iterable[news.NodeRemoved]) -> Departures:
