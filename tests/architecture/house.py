@@ -30,7 +30,10 @@ MOST_IMPORTS = 15
 KERNEL_LINES = 25
 """A compiled function of more lines says in a comment what it does."""
 
-_OPENING = re.compile(r"(What|How|Whether|Of|As|Who|Whom|Whose|Where|When|Why|Which|That)\b")
+_OPENING = re.compile(
+    r"(What|How|Whether|Of|As|Who|Whom|Whose|Where|When|Why|Which|That|It|They|Those|These|Something"
+    r"|Nothing)\b"
+)
 _DENIED = re.compile(
     r"\b(told|tells|went back|goes back to the queue|overtook|passed over|held up)\b"
     r"|\b(in vain|on trial|paper 00\d|spec\s+section|spec \d)",

@@ -60,7 +60,7 @@ def recognises_anything(name: str, options: dict[str, Any], make: Make) -> None:
 
 
 def recognises_example(name: str, options: dict[str, Any], example: str, make: Make) -> None:
-    """It recognises the example."""
+    """Demand that it recognises the example."""
     del name, options
     demand(make().recognises(Sample(Path("example.log"), example)), "it does not")
 

@@ -108,7 +108,7 @@ def same_view_same_decision(make: Make) -> None:
 
 
 def view_unchanged(make: Make) -> None:
-    """It leaves the view as it was."""
+    """Demand that it leaves the view as it was."""
     scheduler = make()
     for view in _views():
         before = repr(view)

@@ -149,7 +149,7 @@ def runs_for(belief: Mapping[str, Any]) -> str:
 
 
 def spread(low: str, middle: str, high: str) -> str:
-    """Something and its range, unless that is no wider: ``20 min (5 to 50 min)``."""
+    """Format a value and its range, unless that is no wider: ``20 min (5 to 50 min)``."""
     return middle if low == middle == high else f"{middle} ({low} to {high})"
 
 

@@ -40,7 +40,7 @@ Plugins: TypeAlias = Annotated[
         callback=_loaded,
     ),
 ]
-"""They are loaded as the command line is read, before any name is looked for."""
+"""Loaded as the command line is read, before any name is looked for."""
 
 
 LogPath: TypeAlias = Annotated[

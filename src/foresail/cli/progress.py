@@ -194,7 +194,7 @@ class Compilations:
         event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
 
     def begun(self, module: str) -> None:
-        """Something of a module is compiled; parts of what is being compiled do not count."""
+        """Note that a module's kernel is compiled; parts of one being compiled do not count."""
         self._depth += 1
         if self._depth > 1:
             return

@@ -60,7 +60,7 @@ class Lines:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to clear away."""
+        """Clear nothing away."""
 
     def started(self, job: Job, attempt: int) -> None:
         """Say that an attempt starts, on how many cpus."""

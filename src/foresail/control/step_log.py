@@ -60,7 +60,7 @@ class _ReasonTracker:
         self._logged_in_columns = False
 
     def any_may_differ(self) -> None:
-        """Something has changed that affects all jobs that may start."""
+        """Note a change that affects all jobs that may start."""
         self._passes = None
 
     def take(self, reasons: Mapping[str, decisions.Reason]) -> None:
@@ -148,7 +148,7 @@ class StepLog:
     # --- between steps
 
     def drained(self) -> None:
-        """Nothing new is started from the next step on."""
+        """Log that nothing new is started from the next step on."""
         self._tracker.any_may_differ()
         self._log.append(records.Drained(self._step))
 
@@ -158,7 +158,7 @@ class StepLog:
         self._log.append(records.Reopened(self._step))
 
     def forgotten(self, job_ids: tuple[str, ...]) -> None:
-        """Nothing more is known of these jobs."""
+        """Log that nothing more is known of these jobs."""
         self._log.append(records.Forgotten(self._step, job_ids))
         self._log.commit()
 
@@ -309,7 +309,7 @@ class StepLog:
         return self._changes.of_some_reasons(reasons, others, anew)
 
     def _pending(self, job_ids: Iterable[str]) -> Sequence[PendingJob]:
-        """Those of these jobs that wait, by arrival."""
+        """Return which of these jobs wait, by arrival."""
         pending_job = self._state.pending_job
         pending = [each for job_id in job_ids if (each := pending_job(job_id))]
         pending.sort(key=_by_arrival)

@@ -77,7 +77,7 @@ class BackgroundCompiler(event.Listener):
         self._process: subprocess.Popen[bytes] | None = None
 
     def on_start(self, event: Any) -> None:  # noqa: ARG002 - Numba's interface
-        """Something begins to be compiled."""
+        """Note that a compilation begins."""
         if self._process is None and self._tasks:
             command = [sys.executable, "-m", "foresail.kernels.beside", str(self._folder)]
             self._process = subprocess.Popen(
@@ -85,7 +85,7 @@ class BackgroundCompiler(event.Listener):
             )
 
     def on_end(self, event: Any) -> None:
-        """Something has been compiled."""
+        """Note that a compilation has ended."""
 
     def measure(self) -> tuple[float, float]:
         """Return how many tasks have been begun by either process, and how many there are."""

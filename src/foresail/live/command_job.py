@@ -318,7 +318,7 @@ _NO_CONDITIONS: Final = StartConditions()
 
 
 def dependency_words(dependencies: Iterable[Dependency]) -> str:
-    """Those that are not ``afterok``, as ``CommandJob.dependencies``: a singleton comes last."""
+    """Dependencies other than ``afterok``, as ``CommandJob.dependencies``, a singleton last."""
     others = [each for each in dependencies if each.kind is not DependencyKind.AFTER_OK]
     words = [":".join((each.kind, *each.job_ids)) for each in others]
     return ",".join(sorted(words, key=lambda word: word == DependencyKind.SINGLETON))

@@ -144,7 +144,7 @@ def _begin(value: Any) -> float:
 
 
 def _one_of(*words: object) -> Callable[[Any], Any]:
-    """Something that is one of these, and of its type."""
+    """Return a value that is one of these, and of its type."""
 
     def checked(value: Any) -> Any:
         if not any(value is word or (isinstance(value, str) and value == word) for word in words):

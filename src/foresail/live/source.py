@@ -23,11 +23,11 @@ class DaemonCommand(Enum):
 
     GO_ON = auto()
     DRAIN = auto()
-    """Nothing new starts, and it is done once what runs has ended."""
+    """Start nothing new, and stop once what runs has ended."""
     STOP = auto()
     """Stop running jobs, which count as not done; else as ``DRAIN``."""
     LEAVE = auto()
-    """It goes at once; what runs runs on, and the next daemon finds it again."""
+    """Stop at once; what runs runs on, and the next daemon finds it again."""
 
 
 class EventSource(Protocol):
@@ -66,7 +66,7 @@ class Observer(Protocol):
         """A job will never run."""
 
     def note(self, sentence: str) -> None:
-        """Something else that a person should know."""
+        """Pass on what else a person should know."""
 
     def refreshed(self, controller: Controller, jobs: JobHistory) -> None:
         """Show the present state."""

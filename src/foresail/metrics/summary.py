@@ -261,7 +261,7 @@ class Fairness:
     """Jobs before which a job submitted later started."""
     passed_over_jobs: int
     passed_over_share: float
-    """Those among them that, at the very instant a later job started, would have fitted into the
+    """Jobs among them that, at the very instant a later job started, would have fitted into the
     processors that were free: they could have had that job's place. (A policy may have had a good
     reason, such as a reservation that the job would have delayed. The definition asks for nothing
     but the schedule; a fair start time in the sense of Sabin and Sadayappan would ask for another

@@ -85,7 +85,7 @@ class UnknownNameError(ForesailError):
         super().__init__(f"unknown {kind} {name!r}; {remedy}")
 
     def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, tuple[str, ...]]]:
-        """It comes whole from another process, which would seem to have died otherwise."""
+        """Let it come whole from another process, which would seem to have died otherwise."""
         return type(self), (self.kind, self.name, self.known)
 
 

@@ -268,7 +268,7 @@ class FreeRoom:
                 yield name
 
     def _rooms(self, request: Resources, names: Iterable[str]) -> Iterator[tuple[str, int]]:
-        """Those of some nodes that tasks fit on, and how many tasks.
+        """Yield the nodes, of some, that tasks fit on, and how many tasks.
 
         What jobs without nodes leave of a node's partition counts too: so many in all its nodes.
         """

@@ -63,7 +63,7 @@ class TaskNumbers(Collection[int]):
         return TaskNumbers(tuple(ranges))
 
     def including(self, tasks: Iterable[int]) -> TaskNumbers:
-        """These and those."""
+        """Union of both."""
         ranges = list(self.ranges)
         for task in tasks:
             at = bisect_right(ranges, task, key=_start)
@@ -98,7 +98,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Nothing is promised to a job; why, in words for a person."""
+    """Refusal of a reservation; why, in words for a person."""
 
     because: str
 

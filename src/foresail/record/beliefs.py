@@ -151,7 +151,7 @@ class CallKind(Enum):
     """Kind of a call about a job that waits, or begins to run."""
 
     ASKED = auto()
-    """It was submitted, and its runtime predicted."""
+    """Submitted, and its runtime predicted."""
     ASKED_AGAIN = auto()
     """The belief was made anew, and came out otherwise: that teaches the predictor nothing, but is
     what the job is believed to take from then on."""
@@ -160,7 +160,7 @@ class CallKind(Enum):
     NOT_BEGUN = auto()
     """The start of an attempt was not carried out."""
     WITHDRAWN = auto()
-    """It will not run."""
+    """Withdrawn: it will not run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ class PartsOfJob:
             self.begun_seconds = self.first_start = None
 
     def cancel(self) -> None:
-        """Nothing more of it starts; it has ended with what runs of it."""
+        """Start nothing more of it; it has ended with what runs of it."""
         self.because = self.because or EndedBecause.CANCELLED
 
     def outcome(self, last: Outcome) -> Outcome:
@@ -482,7 +482,7 @@ class Eligibility:
             yield job_id, begin
 
     def members(self, job: Job) -> ArrayMembers | None:
-        """Those of a job's array; None if not even one, or any number of them, runs at once."""
+        """Members of a job's array; None if not even one, or any number of them, runs at once."""
         if job.conditions is None or job.conditions.most_at_once is None:
             return None
         return self._arrays.get(job.conditions.array)

@@ -39,7 +39,7 @@ _NOTHING: Final = msgspec.Raw(b"[]")
 
 
 class _Exactly(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """These fields and no others."""
+    """Record of these fields and no others."""
 
 
 class _Job(_Exactly):
@@ -473,7 +473,7 @@ class MemoryLog:
         self.records.append(record)
 
     def commit(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 class JsonLinesLog:

@@ -77,7 +77,7 @@ class Changes:
         return self._moved
 
     def of_reasons(self, reasons: Mapping[str, Reason], anew: Set[str]) -> Mapping[str, Reason]:
-        """Those of all reasons that differ in kind, or in the start they promise.
+        """Return which of all reasons differ in kind, or in the start they promise.
 
         And those of jobs that are to be logged ``anew``, whatever is known of them.
         """

@@ -298,7 +298,7 @@ class NullLog:
         """Forget the record."""
 
     def commit(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 NODES: Final = "nodes"

@@ -119,7 +119,7 @@ class Tables(NamedTuple):
 
 
 def _blank_tables(slots: int) -> dict[str, NDArray[Any]]:
-    """Those of the tables by name that have rows for slots; unused, most take no memory."""
+    """Tables by name that have rows for slots; unused, most take no memory."""
     return {
         "jobs": queue.blank_jobs(slots),
         "specs": np.full((slots, columns.SPEC_COLUMNS), -1.0),  # no user, no group
@@ -489,7 +489,7 @@ class QueueTable:
         return [*gone, *((before, after) for before, after in pairs if before is not after)]
 
     def _taken(self, pending: Sequence[PendingJob]) -> Sequence[PendingJob]:
-        """Those of the jobs that this table takes."""
+        """Return which of the jobs this table takes."""
         if self._takes is None:
             return pending
         return [each for each in pending if self._takes(each.job)]
@@ -558,7 +558,7 @@ class QueueTable:
             self._note(queue.LEAVES, slot)
 
     def _believe(self, believed: Mapping[str, PendingJob]) -> None:
-        """Something else is believed of waiting jobs, by their ids; many may have the same."""
+        """Update the predictions of pending jobs, by their ids; many may have the same."""
         slots: list[int] = []
         rows: dict[int, tuple[Floats, list[int]]] = {}
         row_of, jobs_by_slot = self._summaries.row, self.jobs_by_slot

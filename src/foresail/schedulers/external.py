@@ -23,7 +23,7 @@ class External(Scheduler):
     backfills = True
 
     def __init__(self, _: NoParameters) -> None:
-        """It has no parameters."""
+        """Take no parameters."""
 
     def decide(self, view: ClusterView) -> Decision:
         """Expect in order what fits; any other job waits."""

@@ -252,7 +252,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._open.due = math.inf
 
     def on_response_complete(self) -> None:
-        """It is answered."""
+        """Note that the request is answered."""
         super().on_response_complete()
         if self.cycle.response_complete:
             self._wait(self.server_state.patience.idle)

@@ -33,7 +33,7 @@ _EARLIEST_UNIX_SECONDS: Final = 1.7e9
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Something that was looked at."""
+    """Finding about one thing that the service needs."""
 
     what: str
     """Subject, in a word or two."""

@@ -38,7 +38,7 @@ _AFTER_FAULT_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class FeedItem:
-    """Something that a record of the log has for those who follow."""
+    """Item that a record of the log has for those who follow."""
 
     number: int
     """Number of the record."""

@@ -230,7 +230,7 @@ class CompileWatch(event.Listener):
         return _WORDS if self._depth else ""
 
     def on_start(self, event: Any) -> None:  # noqa: ARG002 - the signature is Numba's
-        """Something is compiled, for itself or as part of what is."""
+        """Count a compilation, for itself or as part of another."""
         self._depth += 1
         if not self._is_reported:
             self._is_reported = True

@@ -130,7 +130,7 @@ class Forecasts:
     waiting: WaitingForecasts
     """The same, corrected by how earlier forecasts have held."""
     soonest: Mapping[str, Job]
-    """Those that should start at some time by id, in order of expected start."""
+    """Jobs that should start at some time by id, in order of expected start."""
     unknown: frozenset[str]
     """Jobs of which too little is known for a range."""
     held: Mapping[int, float]

@@ -235,17 +235,17 @@ class SnapshotCache:
             coming.set_result(snapshot)
 
     def started(self, job: Job, attempt: int) -> None:
-        """It is in the snapshot; report it by mail."""
+        """Report the start by mail; it is in the snapshot."""
         if self.mail is not None:
             self.mail.started(job.job_id, attempt)
 
     def ended(self, job: Job, outcome: Outcome) -> None:  # noqa: ARG002 - an outcome says of which
-        """It is in the store; mail about it."""
+        """Report the end by mail; it is in the store."""
         if self.mail is not None:
             self.mail.ended(outcome)
 
     def withdrawn(self, job: Job, because: str) -> None:
-        """It is in the store."""
+        """Do nothing: it is in the store."""
 
     def keep_estimates(self, estimates: Mapping[str, float]) -> None:
         """Take when the cluster itself expects jobs to start (Unix seconds), by id."""

@@ -65,7 +65,7 @@ class AccessToken:
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """Something that was done, or tried, that is worth knowing later."""
+    """Action that was done, or tried, and is worth knowing later."""
 
     unix_seconds: float
     """Time of the action."""

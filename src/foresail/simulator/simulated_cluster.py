@@ -171,7 +171,7 @@ class SimulatedCluster:
         self._soonest: float | None = None  # as long as nothing has changed since it was found
 
     def history(self) -> Sequence[news.HistoryOutcome]:
-        """Nothing ran before."""
+        """Find nothing again: nothing ran before."""
         return ()
 
     def resume(
@@ -255,7 +255,7 @@ class SimulatedCluster:
         return events
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Hold nothing open."""
 
     def _expect(self, ends: Iterable[ComingEnd]) -> None:
         """Note when allocations will end, but for those that are being stopped."""

@@ -234,7 +234,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something odd: where it is written (None: nowhere in particular), and what it means."""
+    """Oddity: where it is written (None: nowhere in particular), and what it means."""
 
     position: Position | None
     text: str

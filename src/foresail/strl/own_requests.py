@@ -117,7 +117,7 @@ class _Ways:
     places: RequestPlaces
 
     def ways(self, expression: strl.Expression) -> list[_Way]:
-        """Those of a whole request."""
+        """Return the ways of a whole request."""
         ways = self._below(expression)
         for way in ways:
             asked = sum(part.tasks for part in way.parts)

@@ -67,7 +67,7 @@ Severity = Literal["impossible", "odd", "minor"]
 
 @dataclass(frozen=True, slots=True)
 class Oddity:
-    """Something that cannot be, or is odd, about a workload."""
+    """Finding that cannot be, or is odd, about a workload."""
 
     severity: Severity
     name: str

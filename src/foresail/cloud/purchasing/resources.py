@@ -190,7 +190,7 @@ class HeldCapacity:
 
 
 def running_commitments(catalogue: PriceCatalogue) -> tuple[Commitment, ...]:
-    """Those that have not ended by the day of the prices."""
+    """Return commitments that have not ended by the day of the prices."""
     return tuple(
         each
         for each in catalogue.commitments

@@ -247,7 +247,7 @@ class WebPrices(prices_reading.PriceSource):
     """
 
     def recognises(self, reference: prices_reading.Reference) -> bool:
-        """It begins with ``http://`` or ``https://``."""
+        """Demand that it begins with ``http://`` or ``https://``."""
         return reference.text.startswith(_SCHEMES)
 
     def catalogue(self, reference: prices_reading.Reference) -> prices.PriceCatalogue:

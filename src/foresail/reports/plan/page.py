@@ -177,7 +177,7 @@ class RunCourse:
 
     @property
     def figures(self) -> list[Figure]:
-        """Those that are drawn."""
+        """Return the figures that are drawn."""
         return [part for part in (self.plan.figure, self.waits) if isinstance(part, Figure)]
 
     def html(self, command: str | None) -> str:

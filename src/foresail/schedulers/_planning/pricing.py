@@ -139,7 +139,7 @@ class WholeJobs:
 
 
 def whole_jobs(problem: Problem) -> WholeJobs | None:
-    """Those of a problem; None if no start is worth anything."""
+    """Return the whole jobs of a problem; None if no start is worth anything."""
     most = float(problem.worth.max(initial=0.0))
     if most <= 0.0:
         return None

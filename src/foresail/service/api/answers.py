@@ -122,7 +122,7 @@ class PlanAnswer(BaseModel):
 
 
 class HelpAnswer(BaseModel):
-    """Something that would let a job start earlier, and what it would ask for then."""
+    """Change that would let a job start earlier, and what it would ask for then."""
 
     sentence: str
     cpus: int | None = None
@@ -385,7 +385,7 @@ class NewTokenAnswer(TokenAnswer):
 
 
 class AuditEntryAnswer(BaseModel):
-    """Something that was done, or tried."""
+    """Action that was done, or tried."""
 
     number: int
     unix_seconds: float

@@ -262,7 +262,7 @@ async def jobs_next_first(
 
 
 def _living(parts: ServiceParts, wanted: JobsWanted) -> Iterator[str]:
-    """Those that the store has, by submission."""
+    """Yield the living jobs that the store has, by submission."""
     after = 0
     while rows := parts.store.jobs(replace(wanted, after=after)):
         yield from (row["job_id"] for row in rows)

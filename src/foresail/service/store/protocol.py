@@ -339,7 +339,7 @@ class Command(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CommandRequest:
-    """Something is wished of a job, by its id, or of a node, by its name."""
+    """Command to a job, by its id, or to a node, by its name."""
 
     command: Command
     subject: str

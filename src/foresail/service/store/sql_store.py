@@ -259,7 +259,7 @@ class SqlStore:
                 yield from some
 
     def records_about(self, job: Row) -> AboutJob:
-        """Those of the event log that a job's story follows from."""
+        """Return lines of the event log that a job's story follows from."""
         with self.database.reading() as connection:
             return records_about(connection, job)
 

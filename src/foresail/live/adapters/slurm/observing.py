@@ -153,7 +153,7 @@ class SlurmAdapter:
         return events
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Hold nothing open."""
 
     def _look(self, now: float) -> Look:
         return Look.taken(now, self._last)
