@@ -170,7 +170,9 @@ def test_an_answer_that_is_no_time(tmp_path, family, mean):
         assert CliRunner().invoke(simulate, command).exit_code == 0
         return
     said, plug_in = call(tmp_path, family, answer)
-    assert f"the {family} Plug of {plug_in.name} expects no time of job 1 (found {mean}" in said
+    assert (
+        f"the {family} Plug of {plug_in.name} expects no usable time of job 1 (found {mean}" in said
+    )
 
 
 def test_the_command_ends_with_a_sentence(tmp_path):
