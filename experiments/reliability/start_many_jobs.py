@@ -1,4 +1,4 @@
-"""How many starts a second a Slurm cluster takes from the adapter that decides, nodes named.
+"""Starts a second that a Slurm cluster takes from the adapter that decides, nodes named.
 
     python start_many_jobs.py JOBS    # as an operator, on an idle cluster of SLURM_CONF
 

@@ -72,7 +72,7 @@ def plug_in(tmp_path):
     ],
 )
 def test_a_plug_in_that_does_not_decide_is_named(plug_in, how, words):
-    """Which scheduler, of which file, and what it did."""
+    """The sentence names the scheduler, its file, and what it did."""
     jobs = jobs_table(
         {
             "job_id": ["a", "b"],
@@ -144,7 +144,10 @@ def test_files_of_the_same_name_do_not_replace_each_other(tmp_path):
         text = SCHEDULER.format(name="of-two-files", parameters="", before="")
         (tmp_path / folder / "same_stem.py").write_text(text)
     load_plugin(tmp_path / "a" / "same_stem.py")
-    load_plugin(tmp_path / "a" / "same_stem.py")
+    other = tmp_path / "same_stem.py"
+    other.write_text(SCHEDULER.format(name="of-another-file", parameters="", before=""))
+    load_plugin(other)
+    load_plugin(tmp_path / "a" / "same_stem.py")  # the same file again replaces nobody's
     with pytest.raises(InputError, match="'of-two-files' is already registered"):
         load_plugin(tmp_path / "b" / "same_stem.py")
 

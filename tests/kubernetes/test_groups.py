@@ -86,7 +86,7 @@ def test_hostile_groups_are_none(metadata: dict[str, Any], group: str, said: str
     ],
 )
 def test_least_number_of_pods(spec: dict[str, Any], least: int) -> None:
-    """As plug-ins and Volcano say it, and as Kubernetes' own API does."""
+    """Said by plug-ins and Volcano, and by Kubernetes' own API."""
     document = msgspec.json.encode({"metadata": {"name": "train"}, "spec": spec})
     assert least_of(msgspec.json.decode(document, type=wire.PodGroup)) == least
 

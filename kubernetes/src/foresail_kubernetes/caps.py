@@ -1,4 +1,4 @@
-"""What namespaces may say of their pods' worth and deadlines at most, and whose they are."""
+"""Caps on the worth and deadlines of a namespace's pods, and the user whose they are."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ first version that is served."""
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What an API server serves, as far as servers differ."""
+    """APIs that a server serves, as far as servers differ."""
 
     eviction: str = "policy/v1"
     """Version of the body of an eviction."""

@@ -213,8 +213,9 @@ def load_plugin(path: Path) -> None:
     Raises ``InputError`` if the file cannot be imported, or registers a name that is taken, or what
     takes no record of parameters.
     """
-    namesakes = {each.resolve() for each in _PLUGINS if each.stem == path.stem} - {path.resolve()}
-    name = f"{_PLUGIN_PREFIX}{path.stem}" + (f"_{len(namesakes)}" if namesakes else "")
+    alike = [each.resolve() for each in (*_PLUGINS, path) if each.stem == path.stem]
+    place = list(dict.fromkeys(alike)).index(path.resolve())
+    name = f"{_PLUGIN_PREFIX}{path.stem}" + (f"_{place}" if place else "")
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise InputError("not a Python file", source=path, expected="a file ending in .py")
@@ -315,10 +316,10 @@ def blaming_plug_ins() -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:
-        told = blamed(error)
-        if told is error:
+        found = blamed(error)
+        if found is error:
             raise
-        raise told from error
+        raise found from error
 
 
 def blamed(error: BaseException) -> BaseException:

@@ -203,7 +203,7 @@ def test_a_plan_that_its_history_does_not_bear_out_is_not_accepted(tmp_path):
 
 
 def test_what_windows_allow_is_said(market):
-    """Where plans of trailing windows miss it, the cheapest after which they would not.
+    """Cheapest plan that trailing windows bear out, where the one asked for misses them.
 
     Asked for as it is said, it is accepted, at the price and with the share that were said.
     """

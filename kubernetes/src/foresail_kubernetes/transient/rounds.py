@@ -40,7 +40,7 @@ _ASK_SECONDS: Final = 60.0
 _SPARE_SECONDS: Final = 30.0
 """A pod whose budget said no is not asked for room again for so long."""
 _RETRY_SECONDS: Final = 600.0
-"""Where there is no plan to go by, it is asked for again after so long."""
+"""Time after which a plan is asked for again, as long as there is none to go by."""
 _YIELD_SECONDS: Final = 2.0
 _SILENT_SECONDS: Final = 60.0
 """A daemon that has not looked for so long is no longer well."""
@@ -51,7 +51,7 @@ _PODS: Final = msgspec.json.Decoder(wire.Listed[wire.WirePod])
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where settings are from, and in which namespace the lease is."""
+    """Source of the settings, and namespace of the lease."""
 
     folder: Path
     namespace: str
