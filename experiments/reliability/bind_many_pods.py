@@ -30,9 +30,9 @@ from foresail_kubernetes.mirror import Mirror
 PATH = "/api/v1/namespaces/default/pods"
 
 
-def pod(name: str, scheduler: str) -> dict[str, Any]:
+def pod(name: str, scheduler: str, cpu: str) -> dict[str, Any]:
     """Return a small pod of a scheduler."""
-    requests = {"cpu": "100m", "memory": "64Mi"}
+    requests = {"cpu": cpu, "memory": "64Mi"}
     container = {"name": "main", "image": "x/bench:1", "resources": {"requests": requests}}
     spec = {
         "schedulerName": scheduler,
@@ -44,14 +44,14 @@ def pod(name: str, scheduler: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 
-async def create(access: Access, names: list[str], scheduler: str) -> None:
+async def create(access: Access, names: list[str], scheduler: str, cpu: str = "100m") -> None:
     """Create pods, 32 at once."""
     connection = await Connection.opened(access)
     turn = asyncio.Semaphore(32)
 
     async def one(name: str) -> None:
         async with turn:
-            await connection.ask("POST", PATH, None, pod(name, scheduler))
+            await connection.ask("POST", PATH, None, pod(name, scheduler, cpu))
 
     try:
         await asyncio.gather(*(one(name) for name in names))
