@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from foresail.model import event as news
@@ -49,7 +50,7 @@ def test_what_counts(caps: dict[str, Cap], hours: float | None, worth: float | N
 def test_jobs_are_whose_the_file_says(tmp_path: Path) -> None:
     """A service's users know a namespace's jobs as theirs, bounded."""
     file = tmp_path / "caps"
-    file.write_text('[lab]\nworth = 2\nuser = "anna"\n')
+    file.write_text('[lab]\nworth = 2\nuser = "anna"\n["lab/train"]\nuser = "ben"\n')
     watcher = Watcher(tmp_path, node("n1"), caps=Caps.read(str(file)))
     watcher.adapter.resume((), (), NOW)
     watcher.mirror.put(due(2.0))
@@ -57,7 +58,11 @@ def test_jobs_are_whose_the_file_says(tmp_path: Path) -> None:
     assert isinstance(submitted, news.Submitted)
     assert submitted.job.user == "anna"
     assert submitted.job.value == DeadlineValue(BEGIN + 7200.0, 2.0)
-    assert Caps.read(str(file)).user("other") == "other"
+    caps = Caps.read(str(file))
+    of_account = msgspec.structs.replace(due(2.0), account="train")
+    assert caps.user(of_account) == "ben"
+    assert caps.value(of_account) == DeadlineValue(BEGIN + 7200.0, 9.0)
+    assert caps.user(msgspec.structs.replace(of_account, namespace="other")) == "other"
 
 
 @pytest.mark.parametrize(

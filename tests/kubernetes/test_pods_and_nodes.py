@@ -121,6 +121,7 @@ def test_a_pod_needs_what_its_scheduler_counts() -> None:
         ({"containers": [asking(cpu="lots")]}, "asks for what is not understood"),
         ({"schedulingGates": [{"name": "a/b"}]}, "waits for a scheduling gate"),
         ({"resourceClaims": [{"name": "gpu"}]}, "claims devices"),
+        ({"workloadRef": {"name": "w", "podGroup": "g"}}, "names its group as 1.35 alone did"),
         ({"volumes": [{"persistentVolumeClaim": {"claimName": "a"}}]}, "has a volume"),
         (
             {

@@ -17,7 +17,7 @@ _ALL_OTHERS: Final = "*"
 
 
 class Cap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Bounds of a namespace."""
+    """Bounds of a namespace, or of a service account there."""
 
     worth: Annotated[float, msgspec.Meta(ge=0.0, le=MOST_WORTH)] = MOST_WORTH
     """Most that a pod is worth; 0: its deadlines do not count."""
@@ -29,7 +29,7 @@ class Cap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """Bounds by namespace."""
+    """Bounds by namespace, or by ``NAMESPACE/ACCOUNT``; ``*`` are those of all others."""
 
     of: Mapping[str, Cap] = field(default_factory=dict)
 
@@ -47,21 +47,22 @@ class Caps:
                 f"{path}: [{name}]: {why}" if name else f"{path} cannot be read: {why}",
                 field="caps",
                 value=table if name else None,
-                expected="a table for each namespace (and '*'), of worth, soonest_hours and user",
+                expected="for a namespace, its account or '*': worth, soonest_hours, user",
             ) from error
         return cls(found)
 
-    def user(self, namespace: str) -> str:
-        """Return the user whose the jobs of a namespace are."""
-        return self._cap(namespace).user or namespace
+    def user(self, pod: Pod) -> str:
+        """Return the user whose job a pod is."""
+        return self._cap(pod).user or pod.namespace
 
     def value(self, pod: Pod) -> DeadlineValue | None:
         """Return until when a pod is worth what, as far as its namespace may say it."""
-        cap, value = self._cap(pod.namespace), pod.value
+        cap, value = self._cap(pod), pod.value
         if value is None or not cap.worth:
             return None
         soonest = pod.created_seconds + 3600.0 * cap.soonest_hours
         return DeadlineValue(max(value.deadline_seconds, soonest), min(value.value, cap.worth))
 
-    def _cap(self, namespace: str) -> Cap:
-        return self.of.get(namespace) or self.of.get(_ALL_OTHERS) or Cap()
+    def _cap(self, pod: Pod) -> Cap:
+        names = (f"{pod.namespace}/{pod.account}", pod.namespace, _ALL_OTHERS)
+        return next((self.of[each] for each in names if each in self.of), Cap())

@@ -22,9 +22,10 @@ from foresail_kubernetes.binding import Binder, NotBound
 from foresail_kubernetes.caps import Caps
 from foresail_kubernetes.lease import Lease
 from foresail_kubernetes.mirror import Mirror
-from foresail_kubernetes.observing import NOTES_SECONDS, PREFIX, KubernetesAdapter, SeenJob
+from foresail_kubernetes.observing import NOTES_SECONDS, PREFIX, KubernetesAdapter
 from foresail_kubernetes.quantities import added
 from foresail_kubernetes.records import KubernetesNode, Pod, allows
+from foresail_kubernetes.seen import SeenJob
 
 _EVERY_SECONDS: Final = 0.2
 _PAUSE_SECONDS: Final = 2.0

@@ -7,20 +7,15 @@ anybody looked: these are load. Nothing is started, held or changed here.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
-
-import msgspec
 
 from foresail.model import event as news
 from foresail.model.adapter import Capabilities, JobCommand, KnownJob
 from foresail.model.changing_nodes import changes_between
-from foresail.model.cluster import Cluster, Node, Partition, Placement, Resources
 from foresail.model.decision import Instruction, Start
 from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
@@ -28,15 +23,16 @@ from foresail.model.whole_files import write_durably
 from foresail.model.words import LEFT_TO, PLACE_IN_QUEUE
 from foresail_kubernetes.adapters.kubernetes import OBSERVES
 from foresail_kubernetes.caps import Caps
-from foresail_kubernetes.groups import Bundles, bundled, stem_of
+from foresail_kubernetes.groups import bundled, stem_of
 from foresail_kubernetes.mirror import Changes, Mirror
+from foresail_kubernetes.places import Loads, Places, placement
 from foresail_kubernetes.quantities import at_least_something
-from foresail_kubernetes.records import KubernetesNode, Pod, allows
+from foresail_kubernetes.records import KubernetesNode, Pod
+from foresail_kubernetes.seen import Members, SeenJob, how_ended, rank
 
 PREFIX: Final = "kubernetes:"
 _EVERY_SECONDS: Final = 0.5
 _SEEN: Final = "kubernetes-seen"
-_GROUPS: Final = "kubernetes-groups"
 NOTES_SECONDS: Final = 600.0
 """A namespace whose wishes are not understood is spoken of once in so long."""
 _UNKNOWN: Final = "unknown"
@@ -45,50 +41,6 @@ _UNKNOWN: Final = "unknown"
 _VACANT: Final = "its pod was stopped, and its owner has not created another"
 _VACANT_SECONDS: Final = 60.0
 _GONE: Final = "it has gone, and how it ended is not known"
-_TAKEN_BACK: Final = frozenset({"Evicted", "Preempting", "Shutdown", "Terminated", "NodeLost"})
-_NOT_TAKEN: Final = frozenset({"NodeAffinity", "UnexpectedAdmissionError", "NodeShutdown"})
-"""Reasons of pods that failed by no fault of what they run; ``OutOf...`` is one too."""
-
-
-@dataclass(slots=True)
-class SeenJob:
-    """A pod, or a group of pods that start together, as it was reported, as a job."""
-
-    job_id: str
-    """Its id without the name of the cluster."""
-    job: Job | None = None
-    """The job as it was reported last; None: it was not."""
-    group: str = ""
-    """Namespace and name of its group; empty of a pod that starts by itself."""
-    pods: dict[str, Pod] = field(default_factory=dict)
-    """Pods that have not ended, by uid."""
-    over: dict[str, Pod] = field(default_factory=dict)
-    """Pods that have, or have gone, since it began."""
-    bundles: Bundles = ()
-    """Pods of each of its tasks."""
-    runs: bool = False
-    is_said: bool = False
-    """True if it was reported that it runs."""
-    aside: str = ""
-    """Reason for which it is left to the cluster; empty if it is not."""
-    start_seconds: float = 0.0
-    attempts: int = 0
-    """Number of its attempts, the one that runs among them."""
-    ours: bool = False
-    """True if the last was instructed."""
-    chosen: dict[str, str] = field(default_factory=dict)
-    """Nodes that were chosen for that, by uid."""
-    why: str = ""
-    """Reason why one of its pods was not bound last."""
-    half_since: float | None = None
-    """Time since when some of its pods are bound and others are not."""
-    stops: bool = False
-    """True if it is to stop."""
-
-    @property
-    def present(self) -> list[Pod]:
-        """Return pods that are there to stay."""
-        return [each for each in self.pods.values() if not each.is_leaving]
 
 
 class KubernetesAdapter:
@@ -123,14 +75,12 @@ class KubernetesAdapter:
         """Number of pods that start together, by namespace and name of the group."""
         self._open: dict[str, str] = {}
         """Id of the newest job of each group."""
-        self._members = _Members(folder)
+        self._members = Members(folder)
         self._vacant: list[tuple[str, str, float]] = []
         """Jobs that wait for pods of their owners, each until when."""
         self._done: set[str] = set()
         """Uids of pods that have ended, or never were jobs, as long as they are there."""
-        self._loads: dict[str, dict[str, Resources]] = {}
-        """Load of each node, by uid."""
-        self._occupied: dict[str, Resources] = {}
+        self._loads = Loads()
         self._held: dict[str, dict[str, Pod]] = {}
         """Pods that hold room of each node, by uid, those among them that are to."""
         self._drained: set[str] = set()
@@ -142,7 +92,7 @@ class KubernetesAdapter:
         now = time.time()
         found = []
         for pod in self._mirror.all_pods().values():
-            because, _ = _because(pod)
+            because, _ = how_ended(pod)
             start, end = pod.bound_seconds, pod.end_seconds
             if pod.has_ended and not pod.is_of_node and start and end and start <= end <= now:
                 job = self._job(SeenJob(pod.job_id, pods={pod.uid: pod}), now)
@@ -161,7 +111,7 @@ class KubernetesAdapter:
             self._seen_seconds = self._written_seconds = float(self._file.read_text())
             is_first = False
         self._done, self._later, self._open, self._vacant = set(), {}, {}, []
-        self._loads, self._occupied, self._held, self._drained = {}, {}, {}, set()
+        self._loads, self._held, self._drained = Loads(), {}, set()
         self._entries = {
             job_id: SeenJob(
                 job_id,
@@ -324,10 +274,10 @@ class KubernetesAdapter:
         for pod in pods.values():
             self._see(pod, touched)
         some = [each for each in touched.values() if each.pods]
-        rest += self._of_jobs(sorted(some, key=_age), now)
+        rest += self._of_jobs(sorted(some, key=lambda each: each.age), now)
         rest += self._give_up_vacant(now)
         self._members.write()
-        return [*ends, *rest, *self._of_loads(now)]
+        return [*ends, *rest, *self._loads.events(self._nodes, now)]
 
     def _of_jobs(self, entries: Sequence[SeenJob], now: float) -> list[news.Event]:
         return [event for each in entries for event in self._of_job(each, now)]
@@ -360,7 +310,7 @@ class KubernetesAdapter:
         is_service = pod.is_service and bool(pod.node) and not self._group(pod)
         is_load = entry is None and (pod.is_of_node or is_service)
         if uid in self._done or is_load or (entry is None and is_gone and not pod.node):
-            self._load(pod, is_there=not is_over)
+            self._loads.count(pod, is_there=not is_over)
             if is_gone:
                 self._done.discard(uid)
                 self._members.remove(uid)
@@ -381,7 +331,7 @@ class KubernetesAdapter:
         if entry.is_said or is_alone or (pod.node and pod.has_ended):
             entry.over[uid] = pod  # else it is one that the group lacks
         if entry.group:
-            self._load(pod, is_there=False)
+            self._loads.count(pod, is_there=False)
         if is_gone:
             self._members.remove(uid)
         else:
@@ -430,8 +380,8 @@ class KubernetesAdapter:
         there = {uid: each for uid, each in entry.pods.items() if each.node}
         there |= {uid: e for uid, e in entry.over.items() if self._places.pool_of(e.node)}
         homes = {uid: self._places.pool_of(each.node) for uid, each in there.items()}
-        placement = _placement(entry.bundles, there, homes)
-        if None in homes.values() or placement is None:
+        placed = placement(entry.bundles, there, homes)
+        if None in homes.values() or placed is None:
             return
         job_id = PREFIX + entry.job_id
         others = [
@@ -446,7 +396,7 @@ class KubernetesAdapter:
         entry.aside = ""
         times = [max(each.bound_seconds or now, each.created_seconds) for each in there.values()]
         start = entry.start_seconds = min(now, max(times))
-        yield news.Began(now, job_id, entry.attempts, placement, start, ours=entry.ours)
+        yield news.Began(now, job_id, entry.attempts, placed, start, ours=entry.ours)
 
     def _left(self, entry: SeenJob, now: float) -> Iterator[news.Event]:
         """Yield that a job has ended, in whichever way, and forget it.
@@ -459,7 +409,7 @@ class KubernetesAdapter:
             if entry.job is not None:
                 yield news.Cancelled(now, job_id)
             return
-        ends = sorted((_because(each) for each in entry.over.values()), key=_rank)
+        ends = sorted((how_ended(each) for each in entry.over.values()), key=rank)
         because, reason = ends[0] if ends else (news.EndedBecause.CANCELLED, _GONE)
         is_stopped = entry.stops and because is news.EndedBecause.CANCELLED
         if is_stopped:
@@ -508,26 +458,7 @@ class KubernetesAdapter:
         """Count what is bound of a group that has not begun among the load of nodes."""
         for each in entry.pods.values():
             if each.node:
-                self._load(each, is_there=not entry.runs)
-
-    def _load(self, pod: Pod, *, is_there: bool) -> None:
-        """Count a pod among the load of its node, or no more."""
-        loads = self._loads.setdefault(pod.node, {})
-        if is_there and pod.node:
-            loads[pod.uid] = pod.request
-        else:
-            loads.pop(pod.uid, None)
-
-    def _of_loads(self, now: float) -> Iterator[news.Event]:
-        """Yield what of each node is held by what is no job."""
-        for name, loads in self._loads.items():
-            if name not in self._nodes:
-                self._occupied.pop(name, None)
-                continue
-            total = sum(loads.values(), Resources())
-            if total != self._occupied.get(name, Resources()):
-                self._occupied[name] = total
-                yield news.Occupied(now, name, total)
+                self._loads.count(each, is_there=not entry.runs)
 
     def _job(self, entry: SeenJob, now: float) -> Job:
         """Return the job of some pods; what runs keeps its bundles."""
@@ -544,7 +475,7 @@ class KubernetesAdapter:
             min(first.created_seconds, now),
             (Stage(len(entry.bundles), at_least_something(request)),),
             max((each for each in limits if each), default=None) if None not in limits else None,
-            self._caps.user(first.namespace),
+            self._caps.user(first),
             queue=first.queue or None,
             partition=self._places.of(pods)[0],
             name=first.application,
@@ -558,148 +489,6 @@ class KubernetesAdapter:
             if pod.refused and now - self._noted.get(pod.namespace, 0.0) > NOTES_SECONDS:
                 self._noted[pod.namespace] = now
                 self._note(f"a wish of {PREFIX}{pod.job_id} does not count: {pod.refused}")
-
-
-class _Members:
-    """Jobs of pods that are of groups, by uid; kept in a file, for no pod says it."""
-
-    def __init__(self, folder: Path) -> None:
-        self._file = folder / _GROUPS
-        self._is_written = True
-        self.jobs: dict[str, str] = {}
-
-    def read(self, there: Container[str]) -> None:
-        """Take what was written of pods that are there."""
-        found: dict[str, str] = {}
-        with suppress(OSError, msgspec.DecodeError):
-            found = msgspec.json.decode(self._file.read_bytes(), type=dict[str, str])
-        self.jobs = {uid: job_id for uid, job_id in found.items() if uid in there}
-
-    def add(self, uid: str, job_id: str) -> None:
-        """Take note of a pod."""
-        self.jobs[uid] = job_id
-        self._is_written = False
-
-    def remove(self, uid: str) -> None:
-        """Forget a pod, if it is known."""
-        self._is_written = self.jobs.pop(uid, None) is None and self._is_written
-
-    def write(self) -> None:
-        """Write what is new, before anybody hears of it."""
-        if not self._is_written:
-            write_durably(self._file, msgspec.json.encode(self.jobs))
-            self._is_written = True
-
-
-class Places:
-    """Pools of nodes, and where pods may go."""
-
-    def __init__(self, nodes: Mapping[str, KubernetesNode]) -> None:
-        self._pools: dict[str, list[KubernetesNode]] = {}
-        for name in sorted(nodes):
-            self._pools.setdefault(nodes[name].pool, []).append(nodes[name])
-        self.rooms = [each.total for each in nodes.values()]
-        self._homes = {name: node.pool for name, node in nodes.items()}
-        self._found = lru_cache(maxsize=1024)(self._places)
-        self.cluster = Cluster(
-            tuple(
-                Partition(
-                    pool,
-                    sum((each.total for each in some), Resources()),
-                    tuple(Node(each.name, each.total) for each in some),
-                )
-                for pool, some in sorted(self._pools.items())
-            )
-        )
-
-    def pool_of(self, node: str) -> str | None:
-        """Return the pool of a node, if that is known."""
-        return self._homes.get(node)
-
-    def of(self, pods: Sequence[Pod]) -> tuple[str | None, str]:
-        """Return the pools that all pods may go to, None for all, and why that cannot be said."""
-        found = [self._found(each) for each in {_Wishes(each) for each in pods}]
-        why = next((why for _, why in found if why), "")
-        some = [names for names, _ in found if names is not None]
-        if why or not some:
-            return None, why
-        together = set[str](some[0]).intersection(*some[1:])
-        return ",".join(sorted(together)), "" if together else "its pods may share no pool"
-
-    def _places(self, wishes: _Wishes) -> tuple[tuple[str, ...] | None, str]:
-        names, part = list[str](), ""
-        for pool, some in self._pools.items():
-            count = sum(allows(wishes.pod, each) for each in some)
-            if count == len(some):
-                names.append(pool)
-            elif count:
-                part = part or f"may use some of the nodes of {pool} only"
-        if part or not names:
-            return None, part or "may run on no node that there is"
-        return (None if len(names) == len(self._pools) else tuple(names)), ""
-
-
-class _Wishes:
-    """Wishes of a pod for its place, alike for pods that have the same."""
-
-    __slots__ = ("_key", "pod")
-
-    def __init__(self, pod: Pod) -> None:
-        self.pod = pod
-        self._key = pod.selector, pod.tolerations
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Wishes) and self._key == other._key
-
-
-def _because(pod: Pod) -> tuple[news.EndedBecause, str]:
-    """Return how a pod ended, and why where that is not plain."""
-    if pod.phase == "Succeeded":
-        return news.EndedBecause.COMPLETED, ""
-    if pod.phase != "Failed":
-        return news.EndedBecause.CANCELLED, "it was deleted"
-    if pod.reason == "DeadlineExceeded":
-        return news.EndedBecause.LIMIT, ""
-    if pod.reason in _TAKEN_BACK:
-        return news.EndedBecause.CANCELLED, f"it was taken from its node ({pod.reason})"
-    if pod.reason in _NOT_TAKEN or pod.reason.startswith("OutOf"):
-        return news.EndedBecause.CANCELLED, f"its node did not take it ({pod.reason[:60]})"
-    return news.EndedBecause.FAILED, ""
-
-
-def _rank(end: tuple[news.EndedBecause, str]) -> int:
-    """Return which end counts of several: the lowest."""
-    return _RANKS.index(end[0])
-
-
-_RANKS: Final = (
-    news.EndedBecause.FAILED,
-    news.EndedBecause.LIMIT,
-    news.EndedBecause.COMPLETED,
-    news.EndedBecause.CANCELLED,
-)
-
-
-def _age(entry: SeenJob) -> tuple[float, str]:
-    return min((each.created_seconds, each.uid) for each in entry.pods.values())
-
-
-def _placement(
-    bundles: Bundles, pods: Mapping[str, Pod], homes: Mapping[str, str | None]
-) -> Placement | None:
-    """Return where tasks are: each with the first of its pods that is known."""
-    at = [next((uid for uid in bundle if uid in pods), None) for bundle in bundles]
-    places = Counter((homes[uid] or "", pods[uid].node) for uid in at if uid is not None)
-    if not places:
-        return None
-    pools = Counter[str]()
-    for (pool, _), tasks in places.items():
-        pools[pool] += tasks
-    by_node = tuple((node, tasks) for (_, node), tasks in sorted(places.items()))
-    return Placement(tuple(sorted(pools.items())), by_node)
 
 
 def _changed(entry: SeenJob, before: Job, job: Job, now: float) -> Iterator[news.JobChanged]:

@@ -66,6 +66,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     owner: str
     """Uid of what creates it, and another in its place; empty if nothing does."""
     created_seconds: float
+    account: str
+    """Service account that it runs as."""
     scheduler: str
     node: str
     """Node that it is bound to; empty if to none."""
@@ -149,6 +151,7 @@ def pod_of(of: wire.WirePod) -> Pod:
         _application(meta, labels, owner, spec),
         owner.uid if owner is not None else "",
         seconds_of(meta.creation_timestamp) or 0.0,
+        spec.service_account_name,
         spec.scheduler_name,
         spec.node_name,
         status.phase,
@@ -299,6 +302,8 @@ def _aside(spec: wire.PodSpec, needs: Mapping[str, Fraction]) -> str:
         return f"needs {others[0][:60]!r}"
     if spec.scheduling_gates:
         return "waits for a scheduling gate"
+    if spec.workload_ref is not None:
+        return "names its group as 1.35 alone did (workloadRef)"
     if spec.resource_claims or any(each.resources.claims for each in spec.containers or ()):
         return "claims devices"
     if any(each.persistent_volume_claim or each.ephemeral for each in spec.volumes or ()):

@@ -152,6 +152,7 @@ class PodSpec(Wire, frozen=True):
 
     node_name: str = ""
     scheduler_name: str = ""
+    service_account_name: str = ""
     restart_policy: str = ""
     priority: int = 0
     active_deadline_seconds: int | None = None
@@ -167,6 +168,7 @@ class PodSpec(Wire, frozen=True):
     scheduling_gates: list[Gate] | None = None
     scheduling_group: SchedulingGroup | None = None
     resource_claims: list[Anything] | None = None
+    workload_ref: Anything | None = None
 
 
 class Condition(Wire, frozen=True):
