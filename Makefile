@@ -7,7 +7,7 @@ BIN := .venv/bin
 PACKAGES := .venv/.packages-installed
 FORESAIL := .venv/.foresail-installed
 QUICK := distributions events growth nodes reading replay
-CODE := $(wildcard src studies kubernetes tests examples benchmarks docs experiments)
+CODE := $(wildcard src studies kubernetes slurm tests examples benchmarks docs experiments)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo picture test test-long test-kubernetes check format bench bench-check docs wheel lock clean
@@ -15,7 +15,7 @@ CODE := $(wildcard src studies kubernetes tests examples benchmarks docs experim
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-setup: $(FORESAIL) ## install the locked packages, foresail, its studies and kubernetes into .venv; compile
+setup: $(FORESAIL) ## install the locked packages, foresail, its studies, kubernetes and slurm into .venv; compile
 
 demo: setup ## a log under several policies, plans ahead, real commands; pages in demo-output/
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo demo-output
@@ -39,6 +39,7 @@ check: setup ## format, lint, types, import contracts, budget of lines: look, ch
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/lint-imports --no-logo --config kubernetes/imports.toml
+	$(BIN)/lint-imports --no-logo --config slurm/imports.toml
 	$(BIN)/python -m pytest -q -p no:cacheprovider tests/architecture/test_budget.py
 
 format: setup ## put into shape what `check` looks at
@@ -56,10 +57,11 @@ docs: setup ## build the site into docs/_build/site
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/site
 	@echo "open docs/_build/site/index.html"
 
-wheel: setup ## build the wheels of foresail, foresail-studies and foresail-kubernetes into dist/
+wheel: setup ## build the wheels of foresail, foresail-studies, foresail-kubernetes and foresail-slurm into dist/
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist studies
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist kubernetes
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist slurm
 
 lock: setup ## resolve requirements.lock again; UPGRADE=--upgrade takes newer versions
 	$(BIN)/python -m pip install --quiet uv
@@ -82,8 +84,8 @@ $(PACKAGES): requirements.lock | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-$(FORESAIL): pyproject.toml studies/pyproject.toml kubernetes/pyproject.toml $(PACKAGES)
+$(FORESAIL): pyproject.toml studies/pyproject.toml kubernetes/pyproject.toml slurm/pyproject.toml $(PACKAGES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--no-deps --no-build-isolation --editable . --editable studies --editable kubernetes
+		--no-deps --no-build-isolation --editable . --editable studies --editable kubernetes --editable slurm
 	$(BIN)/python -m foresail.explain.compiling
 	@touch $@

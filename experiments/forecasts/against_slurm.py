@@ -24,14 +24,14 @@ import polars as pl
 
 from foresail.explain.outlook import external_outlook
 from foresail.explain.start_forecaster import StartForecaster
-from foresail.live.adapters.slurm.commands import (
+from foresail_slurm.commands import (
     NodeRow,
     QueueRow,
     read_accounting,
     read_nodes,
     read_queue,
 )
-from foresail.live.adapters.slurm.state import history_of, state_of
+from foresail_slurm.state import history_of, state_of
 
 MEDIANS = {"align": 22, "sort": 26, "fit": 32, "render": 40, "solve": 52, "train": 70}
 USERS = ("games", "mail", "man")

@@ -27,16 +27,16 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from foresail.cli.slurm import order
-from foresail.live.adapters.slurm.commands import (
+from foresail.model.errors import InputError
+from foresail_slurm.command import order
+from foresail_slurm.commands import (
     moment,
     read_accounting,
     read_nodes,
     read_queue,
     resources_of,
 )
-from foresail.live.adapters.slurm.state import size_of
-from foresail.model.errors import InputError
+from foresail_slurm.state import size_of
 
 MEDIANS = {"align": 22, "sort": 26, "fit": 32, "render": 40, "solve": 52, "train": 70}
 USERS = ("games", "mail", "man")

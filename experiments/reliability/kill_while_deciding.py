@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from foresail.live.adapters.slurm.commands import moment, read_accounting, read_queue
+from foresail_slurm.commands import moment, read_accounting, read_queue
 
 
 def main(tool: str, folder: Path, kills: int, seed: int) -> None:

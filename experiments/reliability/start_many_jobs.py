@@ -16,12 +16,12 @@ import time
 from itertools import cycle
 from pathlib import Path
 
-from foresail.live.adapters.slurm.commands import moment, read_accounting, read_nodes
-from foresail.live.adapters.slurm.deciding import DecidingAdapter, Owned
-from foresail.live.adapters.slurm.state import size_of
 from foresail.model.cluster import Placement
 from foresail.model.decision import Start
 from foresail.model.event import Began, Event, NotStarted, Submitted
+from foresail_slurm.commands import moment, read_accounting, read_nodes
+from foresail_slurm.deciding import DecidingAdapter, Owned
+from foresail_slurm.state import size_of
 
 PARTITION, LONGEST_SECONDS = "main", 300.0
 COMMON = ["sbatch", "--parsable", "-p", PARTITION, "-D", "/tmp", "-o", "/dev/null", "-t", "60"]

@@ -129,7 +129,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
 def test_tests_mirror_the_source() -> None:
     """A folder of tests has the name of a package, of a subpackage, or of what is not code."""
     tests = floors.ROOT / "tests"
-    beside = {"architecture", "docs", "kubernetes", "packaging", "studies"}
+    beside = {"architecture", "docs", "kubernetes", "packaging", "slurm", "studies"}
     folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
     strangers = [
         str(folder)

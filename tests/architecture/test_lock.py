@@ -34,7 +34,7 @@ def test_the_lock_holds_every_dependency() -> None:
     project = settings["project"]
     beside = [
         tomllib.loads((ROOT / name / "pyproject.toml").read_text("utf-8"))["project"]
-        for name in ("studies", "kubernetes")
+        for name in ("studies", "kubernetes", "slurm")
     ]
     asked = [*project["dependencies"], *settings["build-system"]["requires"]]
     asked += [each for other in beside for each in other["dependencies"]]

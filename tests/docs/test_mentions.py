@@ -11,11 +11,11 @@ from foresail.model.registry import FAMILIES
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (".", "docs", "docs/[a-z]*")
 PAGES = [page for folder in FOLDERS for page in sorted(ROOT.glob(f"{folder}/*.md"))]
-MODULE = re.compile(r"`(foresail(?:_studies|_kubernetes)?(?:\.[a-z_]+)+)`")
+MODULE = re.compile(r"`(foresail(?:_studies|_kubernetes|_slurm)?(?:\.[a-z_]+)+)`")
 NAMED = ("plugins", "commands", "cloud.commands", *FAMILIES)
 GROUPS = {f"foresail.{name}" for name in NAMED}
 FILE = re.compile(
-    r"`(?!docs/_build)((?:src|studies|kubernetes|tests|docs|examples|scripts|\.ci)/[\w./-]+)`"
+    r"`(?!docs/_build)((?:src|studies|kubernetes|slurm|tests|docs|examples|scripts|\.ci)/[\w./-]+)`"
 )
 
 

@@ -17,6 +17,7 @@ HOMES = {
     "foresail": ROOT / "src",
     "foresail_studies": ROOT / "studies" / "src",
     "foresail_kubernetes": ROOT / "kubernetes" / "src",
+    "foresail_slurm": ROOT / "slurm" / "src",
 }
 """Packages to the folder that they are in."""
 JOBS = [(0, 2, 100, 150), (0, 2, 50, 100), (1, 4, 60, 120), (2, 2, 50, 60), (3, 2, 30, 90)]
@@ -118,3 +119,30 @@ def test_the_installed_studies_are_found(fresh, install, wheels, tmp_path):
     assert Path(run([fresh / "python", "-c", where])).is_relative_to(fresh.parent)
     known = run([fresh / "foresail", "experiment", "list"], cwd=tmp_path)
     assert {"3sigma-load", "slearn-bins", "waiting-models"} <= set(known.split())
+
+
+@pytest.mark.slow
+def test_the_installed_cluster_of_slurm_is_found(fresh, install, wheels, tmp_path):
+    """Command and cluster say what to install where it is not; with its wheel both are there."""
+    (tmp_path / "jobs.toml").write_text('[jobs.a]\ncommand = "true"\n')
+    asked = (["slurm", "start"], ["run", "jobs.toml", "--cluster", "slurm"])
+
+    def refused():
+        found = []
+        for words in asked:
+            command, empty = [fresh / "foresail", *words], {"PATH": "", "HOME": str(tmp_path)}
+            done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=empty)
+            found.append((done.returncode, done.stderr.removeprefix("foresail: ").strip()))
+        return found
+
+    comes, expected = "comes with another distribution", "expected foresail-slurm to be installed"
+    assert refused() == [
+        (2, f"foresail slurm {comes}; {expected}"),
+        (2, f"field 'cluster': {comes} (found 'slurm'); {expected}"),
+    ]
+    install(fresh / "python", wheels["foresail_slurm"])
+    where = "import foresail_slurm; print(foresail_slurm.__file__)"
+    assert Path(run([fresh / "python", "-c", where])).is_relative_to(fresh.parent)
+    (_, without_slurm), (_, without_commands) = refused()
+    assert "expected Slurm" in without_slurm
+    assert "runs no commands of Foresail's" in without_commands

@@ -51,7 +51,7 @@ GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "db": ("db:app", "Check, export, back up, restore and move a service's store."),
     },
     "A cluster of Slurm": {
-        "slurm": ("slurm:app", "Foresee starts with no rights; advise, order, hold, release.")
+        "slurm": ("", "Foresee starts with no rights; advise, order, hold, release.")
     },
     "Studies": {
         "campaign": ("campaign:app", "Replay many policies on many logs, and choose among them."),
@@ -65,19 +65,23 @@ GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "strl": ("strl:app", "Check and solve requests in the language STRL."),
     },
 }
-"""Place (``module:name`` in ``foresail.cli``) and line in the help of each command."""
+"""Place (``module:name`` in ``foresail.cli``) and line in the help of each command.
+
+Those without a place come with other distributions.
+"""
 
 COMMANDS: Final = {name: each for group in GROUPS.values() for name, each in group.items()}
+ELSEWHERE: Final = {"experiment": "foresail-studies", "slurm": "foresail-slurm"}
+"""Distributions that bring commands, by the entry point ``foresail.commands``."""
 
 
 def app_of(name: str) -> typer.Typer:
     """Import a command, or a group of them, as an app for Typer.
 
-    Raises ``InputError`` if it is ``experiment``, and the distribution that brings it is not
-    installed.
+    Raises ``InputError`` if the distribution that brings it is not installed.
     """
-    if name == "experiment":
-        return _studies()
+    if name in ELSEWHERE:
+        return _app_elsewhere(name)
     module, _, attribute = COMMANDS[name][0].partition(":")
     found = getattr(importlib.import_module(f"foresail.cli.{module}"), attribute)
     if isinstance(found, typer.Typer):
@@ -89,13 +93,14 @@ def app_of(name: str) -> typer.Typer:
     return app
 
 
-def _studies() -> typer.Typer:
+def _app_elsewhere(name: str) -> typer.Typer:
     from importlib.metadata import entry_points
 
-    for point in entry_points(group="foresail.commands", name="experiment"):
+    for point in entry_points(group="foresail.commands", name=name) if _is_here(name) else ():
         command: typer.Typer = point.load()
         return command
-    raise InputError("no published studies are here", expected="foresail-studies to be installed")
+    problem = f"foresail {name} comes with another distribution"
+    raise InputError(problem, expected=f"{ELSEWHERE[name]} to be installed")
 
 
 class _LateCommands(TyperGroup):
@@ -128,14 +133,17 @@ class _LateCommands(TyperGroup):
         """List the commands by what they are about."""
         width = max(map(len, COMMANDS))
         for heading, group in GROUPS.items():
+            shown = {name: says for name, (_, says) in group.items() if _is_here(name)}
+            if not shown:
+                continue
             with formatter.section(heading):
-                shown = {name: says for name, (_, says) in group.items() if _is_here(name)}
                 formatter.write_dl([(name.ljust(width), says) for name, says in shown.items()])
 
 
 def _is_here(name: str) -> bool:
-    """Return whether a command can be called: published studies are another distribution."""
-    return name != "experiment" or importlib.util.find_spec("foresail_studies") is not None
+    """Return whether a command can be called: some come with other distributions."""
+    package = ELSEWHERE.get(name, "").replace("-", "_")
+    return not package or importlib.util.find_spec(package) is not None
 
 
 app = typer.Typer(

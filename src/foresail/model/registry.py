@@ -90,6 +90,11 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 """The packages of this distribution in which the plug-ins of a family are found."""
 
+ELSEWHERE: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
+    {("cluster", "slurm"): "foresail-slurm", ("cluster", "kubernetes"): "foresail-kubernetes"}
+)
+"""Distributions that bring plug-ins, by family and name: said where they are not installed."""
+
 
 _PLUGIN_PREFIX: Final = "foresail_plugin_"
 """Opens the name of a module that is a file of the user's."""
@@ -294,13 +299,19 @@ def find_quickly(family: str, name: str) -> Entry | None:
 def find(family: str, name: str) -> Entry:
     """The plug-in of this name.
 
-    Raises ``UnknownNameError`` if there is none; the message offers the nearest known names.
+    Raises ``UnknownNameError`` if there is none; the message offers the nearest known names. Raises
+    ``InputError`` if it comes with a distribution that is not installed.
     """
     name = todays_name(family, name)
     entry = find_quickly(family, name)
     if entry is not None:
         return entry
     known = {entry.name: entry for entry in entries(family)}
+    if name not in known and (family, name) in ELSEWHERE:
+        expected = f"{ELSEWHERE[family, name]} to be installed"
+        raise InputError(
+            "comes with another distribution", field=family, value=name, expected=expected
+        )
     if name not in known:
         raise UnknownNameError(family, name, known)
     return known[name]

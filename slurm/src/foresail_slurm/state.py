@@ -16,7 +16,14 @@ from typing import Final
 import polars as pl
 
 from foresail.distributions.basic import Point
-from foresail.live.adapters.slurm.commands import (
+from foresail.model.cluster import Placement, Resources
+from foresail.model.event import EndedBecause, Outcome
+from foresail.model.job import Job, Stage
+from foresail.model.view import PendingJob, RunningJob
+from foresail.record.job_life import EndedAttempt, JobHistory
+from foresail.traces.readers.slurm import attempts_of
+from foresail.traces.reading import Notes
+from foresail_slurm.commands import (
     MEBIBYTE,
     NOTHING,
     NodeRow,
@@ -26,13 +33,6 @@ from foresail.live.adapters.slurm.commands import (
     number,
     resources_of,
 )
-from foresail.model.cluster import Placement, Resources
-from foresail.model.event import EndedBecause, Outcome
-from foresail.model.job import Job, Stage
-from foresail.model.view import PendingJob, RunningJob
-from foresail.record.job_life import EndedAttempt, JobHistory
-from foresail.traces.readers.slurm import attempts_of
-from foresail.traces.reading import Notes
 
 _NO_LIMIT_SECONDS: Final = 365 * 86_400.0  # as Slurm plans without a limit
 _USABLE: Final = frozenset({"idle", "mixed", "allocated", "completing", "planned"})

@@ -9,16 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.live.adapters.slurm import look
-from foresail.live.adapters.slurm.commands import (
-    LifeRow,
-    NodeRow,
-    QueueRow,
-    nodes_of,
-)
-from foresail.live.adapters.slurm.deciding import DecidingAdapter
-from foresail.live.adapters.slurm.look import places, worth_of
-from foresail.live.adapters.slurm.observing import SlurmAdapter
 from foresail.model.adapter import KnownJob
 from foresail.model.cluster import Placement
 from foresail.model.decision import Start
@@ -37,6 +27,16 @@ from foresail.model.event import (
 )
 from foresail.model.job import DeadlineValue
 from foresail.service.configuration import ServiceConfiguration, fitted
+from foresail_slurm import look
+from foresail_slurm.commands import (
+    LifeRow,
+    NodeRow,
+    QueueRow,
+    nodes_of,
+)
+from foresail_slurm.deciding import DecidingAdapter
+from foresail_slurm.look import places, worth_of
+from foresail_slurm.observing import SlurmAdapter
 from test_slurm_reading import ENDED, JOB, NODE, accounting
 
 

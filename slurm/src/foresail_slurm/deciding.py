@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from foresail.live.adapters.slurm import orders
-from foresail.live.adapters.slurm.commands import LifeRow, QueueRow, nodes_asked
-from foresail.live.adapters.slurm.look import Look
-from foresail.live.adapters.slurm.observing import PREFIX, WAITS, SeenJob, SlurmAdapter
 from foresail.model import event as news
 from foresail.model.adapter import Capabilities, JobCommand, KnownJob
 from foresail.model.cluster import Placement, Resources
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.job import Job, Stage
+from foresail_slurm import orders
+from foresail_slurm.commands import LifeRow, QueueRow, nodes_asked
+from foresail_slurm.look import Look
+from foresail_slurm.observing import PREFIX, WAITS, SeenJob, SlurmAdapter
 
 _PATIENCE_SECONDS: Final = 15.0
 """Longest time from letting a job go until Slurm has started it, or it is held again."""

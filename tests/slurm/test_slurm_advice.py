@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 
 from foresail.distributions.basic import Point
-from foresail.explain.advice import Adviser
 from foresail.explain.start_forecaster import StartForecaster
-from foresail.live.adapters.slurm.commands import NodeRow, QueueRow
-from foresail.live.adapters.slurm.state import state_of
 from foresail.model.cluster import Placement
 from foresail.model.event import EndedBecause, Outcome
 from foresail.model.job import Job
 from foresail.model.view import RunningJob
 from foresail.record.job_life import EndedAttempt, JobHistory
+from foresail_slurm.advice import Adviser
+from foresail_slurm.commands import NodeRow, QueueRow
+from foresail_slurm.state import state_of
 
 NOW = 1_000_000.0
 NODE = NodeRow("n1", "main", "idle", "0/8/0/8", "4000", "NO", "1")

@@ -13,9 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from foresail.live.adapters.slurm.commands import LifeRow, moment, nodes_of, read_accounting
-from foresail.live.adapters.slurm.look import Look, worth_of
-from foresail.live.adapters.slurm.state import history_of
 from foresail.model import event as news
 from foresail.model.adapter import Capabilities, JobCommand, KnownJob
 from foresail.model.changing_nodes import changes_between
@@ -25,6 +22,9 @@ from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.whole_files import write_durably
 from foresail.model.words import LEFT_TO
+from foresail_slurm.commands import LifeRow, moment, nodes_of, read_accounting
+from foresail_slurm.look import Look, worth_of
+from foresail_slurm.state import history_of
 
 PREFIX: Final = "slurm:"
 _HISTORY_SECONDS: Final = 14 * 86_400.0

@@ -13,14 +13,14 @@ from foresail.distributions.basic import Point
 from foresail.explain.forecast import SCENARIOS, WaitingForecast
 from foresail.explain.outlook import Outlook, external_outlook
 from foresail.explain.start_forecaster import StartForecaster
-from foresail.live.adapters.slurm.commands import read_accounting, read_nodes, read_queue
-from foresail.live.adapters.slurm.state import SlurmState, history_of, state_of
 from foresail.model.errors import InputError
 from foresail.model.event import EndedBecause
 from foresail.model.job import Job
 from foresail.model.view import PendingJob
 from foresail.model.words import duration, percent
 from foresail.record.job_life import JobHistory
+from foresail_slurm.commands import read_accounting, read_nodes, read_queue
+from foresail_slurm.state import SlurmState, history_of, state_of
 
 _MOST_RUNS: Final = 1_000
 """The latest runs of an application say how long the next takes."""

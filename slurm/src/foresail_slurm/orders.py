@@ -18,10 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from foresail.live.adapters.slurm.commands import LifeRow, environment, output, read_lives
 from foresail.model.cluster import Placement
 from foresail.model.errors import InputError
 from foresail.model.whole_files import write_durably
+from foresail_slurm.commands import LifeRow, environment, output, read_lives
 
 _MARK: Final = "foresail"
 _KEPT: Final = f"{_MARK}:kept"

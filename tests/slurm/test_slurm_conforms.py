@@ -26,20 +26,20 @@ from foresail.checks.clusters import (
     stops_what_it_is_to_stop,
 )
 from foresail.checks.rules import Rule, breaches
-from foresail.live.adapters.slurm import deciding
-from foresail.live.adapters.slurm.commands import (
+from foresail.model import event as news
+from foresail.model.adapter import Capabilities, JobCommand, KnownJob
+from foresail.model.cluster import Cluster, Node, Placement
+from foresail.model.decision import Instruction, Start
+from foresail_slurm import deciding
+from foresail_slurm.commands import (
     MEBIBYTE,
     limit_seconds,
     read_lives,
     read_nodes,
     read_queue,
 )
-from foresail.live.adapters.slurm.deciding import DecidingAdapter, Owned
-from foresail.live.adapters.slurm.state import is_used
-from foresail.model import event as news
-from foresail.model.adapter import Capabilities, JobCommand, KnownJob
-from foresail.model.cluster import Cluster, Node, Placement
-from foresail.model.decision import Instruction, Start
+from foresail_slurm.deciding import DecidingAdapter, Owned
+from foresail_slurm.state import is_used
 from long_series import IS_LONG
 from real_slurm import slurm, submit
 from shared import shared

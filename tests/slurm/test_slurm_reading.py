@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.live.adapters.slurm import commands
-from foresail.live.adapters.slurm.commands import NodeRow, QueueRow
-from foresail.live.adapters.slurm.state import history_of, state_of
 from foresail.model.cluster import Resources
 from foresail.model.errors import InputError
 from foresail.model.event import EndedBecause
 from foresail.traces.reading import LINE
+from foresail_slurm import commands
+from foresail_slurm.commands import NodeRow, QueueRow
+from foresail_slurm.state import history_of, state_of
 
 RECORDED = Path(__file__).parent
 MARK = "xMARKER"

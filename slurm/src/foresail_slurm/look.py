@@ -12,7 +12,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import Final, TypeAlias
 
-from foresail.live.adapters.slurm.commands import (
+from foresail.model.cluster import Cluster, Node, Partition, Placement, Resources
+from foresail.model.errors import InputError
+from foresail.model.job import DeadlineValue, Job, Stage, StartConditions
+from foresail.model.words import PLACE_IN_QUEUE
+from foresail.record.job_life import EndedAttempt
+from foresail_slurm.commands import (
     NOTHING,
     LifeRow,
     NodeRow,
@@ -23,7 +28,7 @@ from foresail.live.adapters.slurm.commands import (
     read_nodes,
     read_queue,
 )
-from foresail.live.adapters.slurm.state import (
+from foresail_slurm.state import (
     WHOLE_NODES,
     SlurmState,
     accounts_of,
@@ -32,11 +37,6 @@ from foresail.live.adapters.slurm.state import (
     size_of,
     state_of,
 )
-from foresail.model.cluster import Cluster, Node, Partition, Placement, Resources
-from foresail.model.errors import InputError
-from foresail.model.job import DeadlineValue, Job, Stage, StartConditions
-from foresail.model.words import PLACE_IN_QUEUE
-from foresail.record.job_life import EndedAttempt
 
 _LATE_SECONDS: Final = 60.0
 """Accounting is asked about so much more than what is new: times are whole seconds, and late."""

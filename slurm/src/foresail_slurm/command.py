@@ -21,8 +21,8 @@ from foresail.model.words import count, duration, percent
 
 if TYPE_CHECKING:
     from foresail.explain.forecast import WaitingForecast
-    from foresail.live.adapters.slurm.state import SlurmState
     from foresail.service.store.protocol import ForecastOutcome
+    from foresail_slurm.state import SlurmState
 
 app = CommandGroup(
     "A Slurm cluster: starts of its jobs, as foreseen and as they were, and its holds."
@@ -37,7 +37,7 @@ def start(job_id: str | None = None, /, as_json: bool = False) -> None:
         job_id [JOB]: Only this one, or the tasks of this array.
         as_json --json: As JSON.
     """
-    from foresail.explain.advice import foreseen_starts, read_slurm
+    from foresail_slurm.advice import foreseen_starts, read_slurm
 
     with doing("reading Slurm"):
         state, forecaster, _, remark = read_slurm()
@@ -73,7 +73,7 @@ def advise(
         as_lua --lua: Limits by user and name of a job, as a table for job_submit.lua.
         as_json --json: As JSON.
     """
-    from foresail.explain.advice import Adviser, read_slurm
+    from foresail_slurm.advice import Adviser, read_slurm
 
     if not 0.0 < risk < 1.0:
         raise InputError("no chance", field="--risk", value=risk, expected="above 0, below 1")
@@ -107,8 +107,8 @@ def order(partition: str, /, most: int = 1000, *, is_tried: bool = False) -> Non
         most: Added for a job of no length; half for one of 100 minutes, 0 for a week. 0 undoes it.
         is_tried --dry-run: Say only what would be added.
     """
-    from foresail.explain.advice import Adviser, read_slurm
-    from foresail.live.adapters.slurm.orders import set_site_factors
+    from foresail_slurm.advice import Adviser, read_slurm
+    from foresail_slurm.orders import set_site_factors
 
     if not 0 <= most <= 1_000_000_000:
         raise InputError("out of range", field="--most", value=most, expected="0 to 1000000000")
@@ -228,7 +228,7 @@ def release_all(state: Path, /, *, is_tried: bool = False) -> None:
         state [STATE]: The folder of the service's state.
         is_tried --dry-run: Say only which these are.
     """
-    from foresail.live.adapters.slurm import orders
+    from foresail_slurm import orders
 
     try:
         released = orders.release_all(state, is_tried=is_tried)
@@ -247,6 +247,6 @@ def watch(state: Path, /) -> None:
     Options:
         state [STATE]: The folder of the service's state.
     """
-    from foresail.live.adapters.slurm import orders
+    from foresail_slurm import orders
 
     orders.watch(state, lambda sentence: typer.echo(f"foresail: {sentence}", err=True))

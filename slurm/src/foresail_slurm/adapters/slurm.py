@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from foresail.live.adapters.slurm.deciding import DecidingAdapter, Owned
-from foresail.live.adapters.slurm.observing import SlurmAdapter
 from foresail.live.cluster_plugin import RunContext
 from foresail.model.adapter import ClusterTrial
 from foresail.model.errors import InputError
 from foresail.model.registry import register
+from foresail_slurm.deciding import DecidingAdapter, Owned
+from foresail_slurm.observing import SlurmAdapter
 
 
 @dataclass(frozen=True, slots=True)

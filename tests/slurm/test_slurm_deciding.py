@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from foresail.live.adapters.slurm import deciding, orders
-from foresail.live.adapters.slurm.cluster import SlurmCluster, SlurmParameters
-from foresail.live.adapters.slurm.deciding import DecidingAdapter, Owned
 from foresail.model.adapter import KnownJob
 from foresail.model.cluster import Placement
 from foresail.model.decision import Preempt, Start
@@ -27,6 +24,9 @@ from foresail.model.event import (
     Submitted,
 )
 from foresail.model.job import DeadlineValue
+from foresail_slurm import deciding, orders
+from foresail_slurm.adapters.slurm import SlurmCluster, SlurmParameters
+from foresail_slurm.deciding import DecidingAdapter, Owned
 from test_slurm_cluster import FakeSlurm, told
 from test_slurm_reading import ENDED
 

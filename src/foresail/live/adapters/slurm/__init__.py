@@ -1,1 +1,0 @@
-"""Slurm: its queue, nodes and accounting, read with nothing but the commands any user may call."""
