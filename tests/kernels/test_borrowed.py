@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numba import types
 
-from foresail.kernels.borrowed import Places, arrays_at, block, room
+from foresail.kernels.borrowed import Places, arrays_at, block, move_rows, room
 from foresail.kernels.compile import bare_kernel, kernel
 
 
@@ -30,6 +30,22 @@ def double_block(matrix, first, columns):
         for j in range(part.shape[1]):
             part[i, j] *= 2.0
     return part.shape
+
+
+@bare_kernel
+def move(table, column, first, last, place):
+    """Move rows of a column."""
+    move_rows(table, column, first, last, place)
+
+
+@pytest.mark.parametrize(("first", "last", "place"), [(1, 4, 0), (0, 4, 2), (2, 2, 5), (0, 6, 0)])
+def test_rows_that_lie_over_one_another_move_as_they_were(first, last, place):
+    """Other columns, and rows beside them, stay."""
+    table = np.arange(18.0).reshape(6, 3, order="F")
+    expected = table.copy()
+    expected[place : place + last - first, 1] = table[first:last, 1].copy()
+    move(table, 1, first, last, place)
+    assert table.tolist() == expected.tolist()
 
 
 def test_room_is_a_vector():

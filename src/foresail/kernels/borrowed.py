@@ -57,6 +57,21 @@ def _block(_context: Any, matrix: Any, first: Any, columns: Any) -> Any:
     return _MATRIX(_MATRIX, types.intp, types.intp), generate
 
 
+def _moving(_context: Any, table: Any, column: Any, first: Any, last: Any, place: Any) -> Any:
+    del column, first, last, place
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        held = context.make_array(signature.args[0])(context, builder, value=arguments[0])
+        rows = cgutils.unpack_tuple(builder, held.shape, 2)[0]
+        whole = builder.gep(held.data, [builder.mul(arguments[1], rows)])
+        source, target = (builder.gep(whole, [arguments[at]]) for at in (2, 4))
+        count = builder.sub(arguments[3], arguments[2])
+        cgutils.raw_memmove(builder, target, source, count, _BYTES)
+        return context.get_dummy_value()
+
+    return types.void(table, *[types.intp] * 4), generate
+
+
 PLACE: Final = 3
 """Count of numbers that describe an array in ``Places``."""
 
@@ -125,4 +140,11 @@ block: Final[Any] = intrinsic(_block)
 """In kernels: columns of a matrix that lie together as a matrix of their own, with the same rows.
 
 ``block(matrix, first, columns)``: how many columns lie before, and how many there are.
+"""
+
+move_rows: Final[Any] = intrinsic(_moving)
+"""In kernels: move rows of one column of a table whose columns are contiguous.
+
+``move_rows(table, column, first, last, place)``: from ``first`` to before ``last``, none of them
+negative and the last not below the first, to where they begin at ``place``.
 """

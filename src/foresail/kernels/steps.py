@@ -224,10 +224,9 @@ class CompiledScheduler(NamedTuple):
     """A scheduler as a compiled pass, its parameters and its orders.
 
     ``queue`` orders the waiting jobs; ``candidates`` orders them for backfilling; ``plan`` is the
-    runtime (seconds) planned with and ``likely`` the one a bold pass may hope for; jobs that have
-    waited ``age_limit_seconds`` go first, or those that EASY would have come to before (``shares``;
-    None: it is not asked). A pass makes reservations for at most so many jobs as ``most_reserved``
-    says.
+    runtime (seconds) planned with; jobs that have waited ``age_limit_seconds`` go first, or those
+    that EASY would have come to before (``shares``; None: it is not asked). A pass makes
+    reservations for at most so many jobs as ``most_reserved`` says.
     """
 
     one_pass: Step
@@ -235,7 +234,6 @@ class CompiledScheduler(NamedTuple):
     queue: OrderProgram
     candidates: OrderProgram
     plan: OrderProgram
-    likely: OrderProgram
     age_limit_seconds: float
     most_reserved: float = math.inf
     shares: Shares | None = None

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from foresail.kernels.borrowed import move_rows
 from foresail.kernels.compile import Floats, part
 
 
@@ -192,23 +193,23 @@ def leave_gap(order: Floats, column: int, place: int) -> None:
 
 
 @part
-def close_gaps(order: Floats, column: int, first: int, last: int) -> None:
-    """Let jobs from ``first`` to before ``last`` move up."""
-    width = column + _WIDTH
-    kept = next_gap(order, column, first, last)
-    for i in range(kept, last):
-        if order[i, width] != np.inf:
-            for moved in columns_of(order, column):
-                order[kept, moved] = order[i, moved]
-            kept += 1
+def close_gaps(order: Floats, column: int, first: int, last: int) -> int:
+    """Let jobs from ``first`` to before ``last`` move up; returns the place behind them."""
+    kept = place = next_gap(order, column, first, last)
+    while place < last:
+        begin = next_job(order, column, place, last)
+        place = next_gap(order, column, begin, last)
+        for moved in columns_of(order, column):
+            move_rows(order, moved, begin, place, kept)
+        kept += place - begin
+    return kept
 
 
 @part
 def enter(order: Floats, column: int, last: int, place: int, key: float, slot: int) -> None:
     """Put a job at a place; there is a gap, or room behind the rows, at ``last``."""
     for moved in columns_of(order, column):
-        for i in range(np.uint64(last), np.uint64(place), np.int64(-1)):
-            order[i, moved] = order[i - _ONE, moved]
+        move_rows(order, moved, place, last, place + 1)
     order[place, column - 1] = key
     order[place, column] = slot
 
@@ -217,8 +218,7 @@ def enter(order: Floats, column: int, last: int, place: int, key: float, slot: i
 def leave(order: Floats, column: int, place: int, last: int) -> None:
     """Take the job at a place out of the first ``last`` rows."""
     for moved in columns_of(order, column):
-        for i in range(np.uint64(place), np.uint64(last - 1)):
-            order[i, moved] = order[i + _ONE, moved]
+        move_rows(order, moved, place + 1, last, place)
 
 
 @part
@@ -261,23 +261,6 @@ def sort(order: Floats, column: int, first: int, last: int) -> None:
                 at -= gap
             order[at, column - 1] = key
             order[at, column] = slot
-
-
-@part
-def drop_started(order: Floats, column: int, waiting: int, started: int, jobs: Floats) -> None:
-    """Close the gaps that ``started`` jobs leave among the first ``waiting`` rows."""
-    place = gone = 0
-    while gone < started:
-        if jobs[int(order[place, column]), RESERVATION] == -np.inf:
-            gone += 1
-        else:
-            for moved in columns_of(order, column):
-                order[place - gone, moved] = order[place, moved]
-        place += 1
-    away = np.uint64(gone)
-    for moved in columns_of(order, column):
-        for i in range(np.uint64(place), np.uint64(waiting)):
-            order[i - away, moved] = order[i, moved]
 
 
 @part

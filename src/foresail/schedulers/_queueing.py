@@ -42,9 +42,6 @@ from foresail.schedulers._several_partitions import pass_over_all, tables_of
 from foresail.schedulers.kernels import waiting_queue
 from foresail.schedulers.order_expression import Orders, compile_expression, fill_places
 
-_LIKELY_RUNTIME = "q50"
-"""Runtime that a backfill candidate is tried with where backfilling is guarded."""
-
 
 class QueueScheduler(Scheduler):
     """A scheduler whose behaviour is a compiled pass over ordered arrays.
@@ -73,7 +70,6 @@ class QueueScheduler(Scheduler):
             queue,
             queue if orders.candidates is None else compile_expression(orders.candidates),
             compile_expression(orders.plan),
-            compile_expression(_LIKELY_RUNTIME),
             orders.age_limit_seconds,
             most_reserved,
             shares,

@@ -10,17 +10,16 @@ from numpy.typing import NDArray
 from foresail.kernels.columns import SUBMIT
 from foresail.kernels.compile import Floats, Integers, bare_kernel, part, unlocked_kernel
 from foresail.kernels.heaps import heap_push
-from foresail.kernels.waiting_jobs import DUE, LIKELY, SUBMITTED, WIDTH, hold
+from foresail.kernels.waiting_jobs import DUE, SUBMITTED, WIDTH, hold
 from foresail.schedulers.kernels.waiting_queue import (
     KIND,
-    LIKELY_PROGRAM,
     NOW,
     RELEASES,
     begin_to_wait,
     count_running,
     fall_due,
+    hope,
     take_place,
-    value_of,
 )
 from foresail.simulator.kernels import replay_loop
 
@@ -57,9 +56,7 @@ def enter_queue(at: replay_loop.Replay, waiting: Integers, running: Integers) ->
         count_running(queue.kinds, queue.counters, int(job[KIND]), 1)
     for i in range(waiting.size):
         slot = waiting[i]
-        queue.jobs[slot, LIKELY] = value_of(
-            queue.numbers, LIKELY_PROGRAM, queue.specs[slot], queue.summaries[slot], now, 1.0
-        )
+        hope(queue.jobs, queue.summaries, slot)
         begin_to_wait(queue.jobs, queue.kinds, queue.counters, slot)
         if queue.jobs[slot, DUE] < math.inf:
             fall_due(queue.jobs, queue.dues, queue.counters, slot)

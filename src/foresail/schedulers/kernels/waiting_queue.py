@@ -15,8 +15,8 @@ import numpy as np
 from numba import types
 
 from foresail.distributions.kernels.summary import summarise_point
-from foresail.kernels.borrowed import PLACE, arrays_at
-from foresail.kernels.columns import CPUS, PER_CPU, REQUESTED, SUBMIT
+from foresail.kernels.borrowed import PLACE, arrays_at, move_rows
+from foresail.kernels.columns import CPUS, PER_CPU, Q50, REQUESTED, SUBMIT
 from foresail.kernels.compile import (
     Step,
     bare_kernel,
@@ -131,9 +131,8 @@ PARTS: Final = STACK + STACK_DEPTH
 QUEUE_PROGRAM: Final = PARTS
 CANDIDATES_PROGRAM: Final = PARTS + 2
 PLAN_PROGRAM: Final = PARTS + 4
-LIKELY_PROGRAM: Final = PARTS + 6
-PASS_PARAMETERS: Final = PARTS + 8
-NUMBERS: Final = PARTS + 10
+PASS_PARAMETERS: Final = PARTS + 6
+NUMBERS: Final = PARTS + 8
 """The vector of numbers: the pass's address; whether candidates are in queue order; the limit of
 age (seconds); whether jobs are due by what EASY would have done; whether orders change with time,
 or with who waits and runs; how many reservations a pass makes at most; addresses of QUEUE_STEPs (0
@@ -181,6 +180,13 @@ def value_of(
     code = numbers[int(numbers[program]) : int(numbers[program + 1])]
     stack = numbers[STACK : STACK + STACK_DEPTH]
     return evaluate(code, stack, spec, summary, now, informs)
+
+
+@part
+def hope(jobs: Floats, summaries: Floats, slot: int) -> None:
+    """Note the runtime that a bold pass may hope for: the median, or infinite if there is none."""
+    median = summaries[slot, Q50]
+    jobs[slot, LIKELY] = math.inf if math.isnan(median) else median
 
 
 @merged_part
@@ -372,52 +378,57 @@ def _sort_all(at: WaitingQueue, now: float) -> None:
 
 
 @part
-def _place_anew(at: WaitingQueue, column: int, slots: Integers, count: int, now: float) -> int:
-    """Give the first ``count`` slots new places in an order without gaps, in one go over it.
-
-    Aged ones keep theirs. Returns how many others there are: the first of the slots, each once.
-    """
-    jobs, order, rank = at.jobs, at.order, QUEUE_RANK if column == QUEUE else CANDIDATE_RANK
-    moved, last = 0, at.counters[WAITING]
+def _leave_gaps(at: WaitingQueue, column: int, slots: Integers, count: int) -> int:
+    """Let jobs that have not aged leave their places; returns how many, each slot once."""
+    left, place, last = 0, 0, places_of(at.counters)
     for i in range(count):
-        slot = slots[i]
-        if jobs[slot, AGED] == 0.0:
-            place = _place_behind_aged(jobs, order, at.counters, column, slot)
-            if not is_gap(order, column, place):
-                leave_gap(order, column, place)
-                slots[moved] = slot
-                moved += 1
-    close_gaps(order, column, at.counters[AGED_FIRST], last)
-    before = last - moved
-    for i in range(moved):
+        slot, place = slots[i], place + 1  # alike ones follow one another
+        if place >= last or at.order[place, column] != slot:
+            place = _place_behind_aged(at.jobs, at.order, at.counters, column, slot)
+        if not is_gap(at.order, column, place):
+            leave_gap(at.order, column, place)
+            slots[left] = slot
+            left += 1
+    return left
+
+
+@part
+def _place_anew(at: WaitingQueue, column: int, slots: Integers, now: float) -> None:
+    """Put jobs that have left gaps behind the aged ones into new places, in one go over these."""
+    jobs, order, counters = at.jobs, at.order, at.counters
+    rank = QUEUE_RANK if column == QUEUE else CANDIDATE_RANK
+    aged, count = counters[AGED_FIRST], slots.size
+    before = close_gaps(order, column, aged, places_of(counters))
+    counters[GAPS] = before + count - counters[WAITING]  # among the aged
+    counters[FRONT] = min(counters[FRONT], aged)
+    for i in range(count):
         slot = slots[i]
         jobs[slot, rank] = _key(at, column, slot, now)
         order[before + i, column - 1] = jobs[slot, rank]
         order[before + i, column] = slot
-    sort(order, column, before, last)
-    for i in range(moved):
+    sort(order, column, before, before + count)
+    for i in range(count):
         slots[i] = int(order[before + i, column])
-    for i in range(moved - 1, -1, -1):  # the last of them first; what belongs behind it moves up
+    for i in range(count - 1, -1, -1):  # the last of them first; what belongs behind it moves up
         slot, key = slots[i], jobs[slots[i], rank]
-        place = place_after(order, column, at.counters[AGED_FIRST], before, key, slot)
-        for copied in columns_of(order, column):
-            for j in range(before - 1, place - 1, -1):
-                order[j + i + 1, copied] = order[j, copied]
+        place = place_after(order, column, max(aged, before - 1), before, key, slot)
+        if place < before:  # else as of those that are alike
+            place = place_after(order, column, aged, place, key, slot)
+        for moved in columns_of(order, column):
+            move_rows(order, moved, place, before, place + i + 1)
         before = place
         order[place + i, column - 1] = key
         order[place + i, column] = slot
         show(order, column, place + i, jobs)
-    return moved
 
 
 @part
-def place_all_anew(at: WaitingQueue, slots: Integers, count: int, now: float) -> None:
-    """Give many waiting jobs of which something else is believed now their new places."""
-    if at.counters[GAPS] > 0:
-        move_up(at.order, at.counters)
-    count = _place_anew(at, QUEUE, slots, count, now)
+def place_all_anew(at: WaitingQueue, slots: Integers, now: float) -> None:
+    """Give jobs that have left their places in the queue, for others, new ones in all orders."""
+    _place_anew(at, QUEUE, slots, now)
     if at.numbers[ONE_ORDER] == 0.0:
-        _place_anew(at, CANDIDATE, slots, count, now)
+        _leave_gaps(at, CANDIDATE, slots, slots.size)
+        _place_anew(at, CANDIDATE, slots, now)
 
 
 @part
@@ -591,7 +602,6 @@ def policy_numbers(scheduler: CompiledScheduler) -> Floats:
         scheduler.queue.code,
         scheduler.candidates.code,
         scheduler.plan.code,
-        scheduler.likely.code,
         scheduler.parameters,
     )
     numbers = np.zeros(NUMBERS + sum(part.size for part in parts))
@@ -706,13 +716,6 @@ BESIDE_QUEUE: Final = len(WaitingQueue._fields) * PLACE
 
 
 @merged_part
-def _hope(at: WaitingQueue, slot: int, now: float) -> None:
-    """Note the runtime that a bold pass may hope for."""
-    spec, summary, informs = at.specs[slot], at.summaries[slot], at.jobs[slot, INFORMS]
-    at.jobs[slot, LIKELY] = value_of(at.numbers, LIKELY_PROGRAM, spec, summary, now, informs)
-
-
-@merged_part
 def _specify(at: WaitingQueue, change: Floats) -> None:
     """Write the rows of a job that enters."""
     slot, cpus = int(change[WHO]), change[WANTED_CPUS]
@@ -735,7 +738,7 @@ def _change(at: WaitingQueue, change: Floats, now: float) -> None:
     if what == ENTERS:
         _specify(at, change)  # one that enters has not aged
         jobs[who, PLANNED] = change[PLANS]
-        _hope(at, who, now)
+        hope(jobs, at.summaries, who)
         take_place(at, who, now)
         begin_to_wait(jobs, kinds, counters, who)
         counters[SLOTS] = max(counters[SLOTS], who + 1)
@@ -760,17 +763,20 @@ def _change(at: WaitingQueue, change: Floats, now: float) -> None:
 @merged_part
 def _believe(at: WaitingQueue, changes: Floats, now: float) -> int:
     """Make the first changes, as far as they are of beliefs; returns how many these are."""
-    count, most = 0, min(len(changes), at.starts.size)
+    count, moved, most = 0, 0, min(len(changes), at.starts.size)
     while count < most and changes[count, WHAT] == BELIEVED:
         slot = int(changes[count, WHO])
-        at.starts[count] = slot
         at.jobs[slot, PLANNED] = changes[count, PLANS]
-        _hope(at, slot, now)
+        hope(at.jobs, at.summaries, slot)
+        count += 1
         if at.jobs[slot, AGED] != 0.0:
             _show_again(at.jobs, at.order, at.counters, at.numbers, slot)
-        count += 1
-    if count > 0:
-        place_all_anew(at, at.starts, count, now)
+        else:
+            at.starts[moved] = slot
+            moved += 1
+    if moved > 0:
+        moved = _leave_gaps(at, QUEUE, at.starts, moved)
+        place_all_anew(at, at.starts[:moved], now)
     return count
 
 
@@ -822,7 +828,7 @@ def fill_order(now: float, places: Floats) -> None:
     at = queue_at(places, 0)
     jobs, order, counters = at.jobs, at.order, at.counters
     for slot in range(counters[SLOTS]):
-        _hope(at, slot, now)
+        hope(jobs, at.summaries, slot)
         begin_to_wait(jobs, at.kinds, counters, slot)
         if jobs[slot, AGED] != 0.0:
             due, waiting = jobs[slot, DUE], counters[WAITING]

@@ -29,13 +29,11 @@ from foresail.kernels.steps import (
     step_caller,
 )
 from foresail.kernels.waiting_jobs import (
-    CANDIDATE,
     DUE,
     EXPECTED_END,
     HELD,
     HOLDER,
     LATEST,
-    LIKELY,
     PLANNED,
     QUEUE,
     QUEUE_KEY,
@@ -43,9 +41,9 @@ from foresail.kernels.waiting_jobs import (
     RESERVATION,
     SUBMITTED,
     WIDTH,
-    drop_started,
     hold,
     is_gap,
+    leave_gap,
     let_go,
     next_job,
 )
@@ -120,9 +118,6 @@ the addresses of the REPLAY_STEPs that make beliefs anew, find out who is due, a
 again (0 if none does); when that is, if nothing happens until then (seconds; infinite for never);
 from there on the parameters of the correction."""
 
-FEW: Final = 8
-"""Number of waiting jobs that are put into their new places one by one; more are in one go."""
-
 _FEWEST_GAPS: Final = 32
 _PLACES_PER_GAP: Final = 32
 """Gaps left in the order at least, and waiting jobs for which there is one more."""
@@ -189,9 +184,12 @@ def _call_predictor(at: Replay, step: int, slot: int, now: float, runtime: float
 
 
 @part
-def _find_to_refresh(at: Replay) -> int:
-    """Put waiting jobs of users whose jobs have ended into ``starts``; returns how many."""
-    queue, found = at.queue, 0
+def _find_to_refresh(at: Replay) -> tuple[int, int]:
+    """Put waiting jobs of users whose jobs have ended into ``starts``.
+
+    Returns how many, and how many of these are due, which come first; others leave their places.
+    """
+    queue, found, aged = at.queue, 0, 0
     for i in range(waiting_queue.places_of(queue.counters)):
         slot = int(queue.order[i, QUEUE])
         if is_gap(queue.order, QUEUE, i):
@@ -199,8 +197,12 @@ def _find_to_refresh(at: Replay) -> int:
         if at.learned[int(queue.specs[slot, USER]) + 1] == queue.counters[PASSES]:
             queue.starts[found] = slot
             found += 1
+            if i < queue.counters[waiting_queue.AGED_FIRST]:
+                aged += 1
+            else:
+                leave_gap(queue.order, QUEUE, i)
     queue.counters[LEARNED] = 0
-    return found
+    return found, aged
 
 
 @bare_step(REPLAY_STEP)
@@ -208,28 +210,14 @@ def refresh_predictions(places: Floats) -> None:
     """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
     at = replay_at(places, 0)
     queue = at.queue
-    jobs, numbers, counters = queue.jobs, queue.numbers, queue.counters
-    now = numbers[waiting_queue.NOW]
-    found = _find_to_refresh(at)
-    few = found <= FEW  # of more, all get their new places at once
+    now = queue.numbers[waiting_queue.NOW]
+    found, aged = _find_to_refresh(at)
     for i in range(found):
         slot = queue.starts[i]
-        moves = few and jobs[slot, waiting_queue.AGED] == 0.0
-        if moves:
-            waiting_queue.give_up_place(jobs, queue.order, counters, numbers, slot)
         _call_predictor(at, REFRESH, slot, now, math.nan)
-        jobs[slot, LIKELY] = waiting_queue.value_of(
-            numbers,
-            waiting_queue.LIKELY_PROGRAM,
-            queue.specs[slot],
-            queue.summaries[slot],
-            now,
-            jobs[slot, waiting_queue.INFORMS],
-        )
-        if moves:
-            waiting_queue.take_place(queue, slot, now)
-    if not few:
-        waiting_queue.place_all_anew(queue, queue.starts, found, now)
+        waiting_queue.hope(queue.jobs, queue.summaries, slot)
+    if found > aged:
+        waiting_queue.place_all_anew(queue, queue.starts[aged:found], now)
 
 
 @bare_step(REPLAY_STEP)
@@ -305,24 +293,11 @@ def _drop_started(
     jobs: Floats, order: Floats, counters: Integers, numbers: Floats, started: Integers
 ) -> None:
     """Take what a pass has started out of the orders."""
-    if started.size <= FEW or counters[waiting_queue.LEAVES_GAPS] != 0:
-        for slot in started:
-            waiting_queue.give_up_place(jobs, order, counters, numbers, slot)
-        if (
-            counters[waiting_queue.GAPS]
-            > _FEWEST_GAPS + counters[waiting_queue.WAITING] // _PLACES_PER_GAP
-        ):
-            waiting_queue.move_up(order, counters)
-        return
-    aged = 0
-    for i in range(counters[waiting_queue.AGED_FIRST]):
-        if jobs[int(order[i, QUEUE]), RESERVATION] != -math.inf:
-            aged += 1
-    drop_started(order, QUEUE, counters[waiting_queue.WAITING], started.size, jobs)
-    if numbers[waiting_queue.ONE_ORDER] == 0.0:
-        drop_started(order, CANDIDATE, counters[waiting_queue.WAITING], started.size, jobs)
-    counters[waiting_queue.AGED_FIRST] = aged
-    counters[waiting_queue.WAITING] -= started.size
+    for slot in started:
+        waiting_queue.give_up_place(jobs, order, counters, numbers, slot)
+    gaps, waiting = counters[waiting_queue.GAPS], counters[waiting_queue.WAITING]
+    if gaps > _FEWEST_GAPS + waiting // _PLACES_PER_GAP:
+        waiting_queue.move_up(order, counters)
 
 
 @part
@@ -513,9 +488,7 @@ def _submit(at: Replay, now: float) -> None:
     planned = waiting_queue.value_of(numbers, waiting_queue.PLAN_PROGRAM, spec, summary, now, 1.0)
     job[PLANNED] = planned
     job[INITIAL] = planned
-    job[LIKELY] = waiting_queue.value_of(
-        numbers, waiting_queue.LIKELY_PROGRAM, spec, summary, now, 1.0
-    )
+    waiting_queue.hope(jobs, summaries, slot)
     waiting_queue.begin_to_wait(jobs, queue.kinds, queue.counters, slot)
     # One that fits may start though the last pass left nothing.
     if job[WIDTH] <= at.machine[FREE]:
