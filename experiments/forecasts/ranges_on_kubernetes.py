@@ -35,8 +35,8 @@ USERS = ("games", "mail", "man")
 PODS, GAP_SECONDS, ASKED_SECONDS, NARROWEST_WAIT_SECONDS = 240, 3.2, 2.0, 1.0
 PATCH = "application/strategic-merge-patch+json"
 
-Answers = list[tuple[float, bool, float, float, float]]
-"""Moments of questions, whether enough was known, and 10, 50 and 90 % of the start."""
+Answers = list[tuple[float, float, bool, float, float, float]]
+"""Moments of questions, ages of answers, whether enough was known, 10, 50 and 90 % of the start."""
 
 
 def drawn_pods(seed: int) -> list[tuple[float, float, str, dict[str, Any]]]:
@@ -93,14 +93,15 @@ async def run_pods(access: Access, seed: int, starts: dict[str, float]) -> None:
     await connection.close()
 
 
-def stated(service: ServiceClient) -> dict[str, tuple[float, bool, float, float, float]]:
+def stated(service: ServiceClient) -> dict[str, tuple[float, float, bool, float, float, float]]:
     """Return what the service states of all that waits, by name."""
     found = {}
     for row in service.jobs(states=["pending"]):
         if (forecast := row["forecast"]) and (start := forecast["start"]):
             points = (math.inf if start[p] is None else start[p] for p in ("p10", "p50", "p90"))
             name = row["job_id"].partition(".")[2].partition("+")[0]
-            found[name] = (row["now_seconds"], forecast["is_known"], *points)
+            now = row["now_seconds"]
+            found[name] = (now, now - forecast["made_seconds"], forecast["is_known"], *points)
     return found
 
 
@@ -153,15 +154,17 @@ async def run_seed(access: Access, seed: int, folder: Path) -> list[Answers]:
 
 def show(name: str, answers: list[Any]) -> None:
     """Print how many were judged, how often the range held, and the errors of the middle."""
-    known = [each for each in answers if each[1]]
-    held = fmean(low <= start <= high for _, _, low, _, high, start in known)
-    above = fmean(start > high for _, _, _, _, high, start in known)
-    errors = [abs(middle - start) for _, _, _, middle, _, start in known]
+    known = [each for each in answers if each[2]]
+    held = fmean(low <= start <= high for *_, low, _, high, start in known)
+    above = fmean(start > high for *_, high, start in known)
+    errors = [abs(middle - start) for *_, middle, _, start in known]
     waits = median(start - asked for asked, *_, start in known)
+    age = median(age for _, age, *_ in known)
     print(
         f"{name}: {len(answers)} answers, {len(answers) - len(known)} of too little known; "
         f"within 80 % ranges {100 * held:.1f} %, later {100 * above:.1f} %; median error "
-        f"{median(errors):.1f} s, mean {fmean(errors):.1f} s, of a median wait of {waits:.1f} s",
+        f"{median(errors):.1f} s, mean {fmean(errors):.1f} s, of a median wait of {waits:.1f} s; "
+        f"median age of an answer {age:.1f} s",
         flush=True,
     )
 
