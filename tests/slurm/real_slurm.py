@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -28,12 +29,19 @@ def environment(tool: Path, folder: Path) -> dict[str, str]:
 @pytest.fixture
 def slurm(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
     """A cluster of the version that the tool brings up, and the variables that lead to it."""
-    tool = shared(f"tools/{request.param}")
+    with cluster(request.param, SLURM_CLUSTER_CLOUD="0") as variables:
+        yield variables
+
+
+@contextmanager
+def cluster(version: str, **given: str) -> Iterator[dict[str, str]]:
+    """Variables that lead to a cluster with settings of the tool that brings it up."""
+    tool = shared(f"tools/{version}")
     if os.geteuid() or not shutil.which("sbatch"):
         pytest.skip("Slurm is not here: needs root, and Debian's packages of it")
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
-    settings = {**os.environ, "SLURM_CLUSTER_CLOUD": "0", "SLURM_CLUSTER_REST": "0"}
+    settings = {**os.environ, "SLURM_CLUSTER_REST": "0", **given}
     settings["SLURM_NEWER_PORT"] = str(20_000 + os.getpid() % 8_000)
     up = subprocess.run([tool, "up", folder, "2"], env=settings, capture_output=True, text=True)
     if up.returncode:

@@ -54,7 +54,7 @@ class OrderedSlurm(FakeSlurm):
 
     def _one(self, order: str) -> None:
         word, _, rest = order.partition(" ")
-        name = rest.removeprefix("JobId=").split()[0]
+        name = rest.removeprefix("JobId=").removeprefix("Incomplete ").split()[0]
         fields = dict(each.split("=", 1) for each in rest.split() if "=" in each)
         for each in [job for job in self.queue if job in (name, f"{name}_{job.partition('_')[2]}")]:
             if "ReqNodeList" in fields:
@@ -64,6 +64,7 @@ class OrderedSlurm(FakeSlurm):
             elif word == "release":
                 self.change(each, Reason="None", PriorityLong="9")
             elif word == "requeuehold":
+                assert rest.startswith("Incomplete ")  # what has ended by then would run again
                 restarts = int(self.lives[each].RestartCnt) + 1
                 self.put(each, "PD", restarts, Reason="job requeued in held state")
                 self.change(each, PriorityLong="0")

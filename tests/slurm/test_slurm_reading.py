@@ -96,7 +96,7 @@ def test_jobs_are_seen_in_the_order_in_which_they_came(monkeypatch: pytest.Monke
     """Not in that of squeue, whose rows are sorted by priority."""
     names = ["100", "85_10", "99", "85_9"]
     blank = [""] * (len(commands.LifeRow._fields) - 1)
-    monkeypatch.setattr(commands, "_rows", lambda *_: [(name, *blank) for name in names])
+    monkeypatch.setattr(commands, "framed_rows", lambda *_: [(name, *blank) for name in names])
     assert [row.JobArrayID for row in commands.read_lives()] == ["85_9", "85_10", "99", "100"]
 
 

@@ -89,15 +89,20 @@ def read_slurm() -> tuple[SlurmState, StartForecaster, JobHistory, str]:
 
     Raises ``InputError`` if Slurm does not answer.
     """
-    forecaster, past, remark = StartForecaster(), JobHistory(), ""
     rows = read_queue(), read_nodes()
     state = state_of(*rows, time.time())
+    return state, *learn(state.now)
+
+
+def learn(now: float) -> tuple[StartForecaster, JobHistory, str]:
+    """Return what accounting teaches, the past that it knows, and a remark where it is away."""
+    forecaster, past = StartForecaster(), JobHistory()
     try:
-        past = history_of(read_accounting(state.now - _HISTORY_SECONDS))
+        past = history_of(read_accounting(now - _HISTORY_SECONDS))
         forecaster.catch_up(past)
     except InputError as error:
-        remark = f"nothing was learned: {error}"
-    return state, forecaster, past, remark
+        return forecaster, past, f"nothing was learned: {error}"
+    return forecaster, past, ""
 
 
 def foreseen_starts(state: SlurmState, forecaster: StartForecaster) -> dict[str, WaitingForecast]:
@@ -202,13 +207,17 @@ class Adviser:
             return None
         return _MINUTE_SECONDS * max(1, math.ceil(runs[at] / _MINUTE_SECONDS))
 
+    def expected_seconds(self, job: Job) -> float:
+        """Return the median of its like, at most its limit; a week where neither is known."""
+        runs, limit = sorted(self._alike(job)), job.requested_seconds or _WEEK_SECONDS
+        return min(runs[len(runs) // 2] if runs else limit, limit)
+
     def site_factor(self, job: Job, most: int) -> int:
         """Return by how much of ``most`` a job goes ahead: all of it if it takes no time.
 
         It falls with each doubling of the median of its like (at most its limit), to 0 for a week.
         """
-        runs, limit = sorted(self._alike(job)), job.requested_seconds or _WEEK_SECONDS
-        expected = min(runs[len(runs) // 2] if runs else limit, limit, _WEEK_SECONDS)
+        expected = min(self.expected_seconds(job), _WEEK_SECONDS)
         share = math.log1p(expected / _MINUTE_SECONDS) / math.log1p(_WEEK_SECONDS / _MINUTE_SECONDS)
         return round(_STEPS * (1.0 - share)) * most // _STEPS
 

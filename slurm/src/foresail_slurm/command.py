@@ -17,7 +17,7 @@ from foresail.cli.log_options import CommandGroup
 from foresail.cli.progress import doing
 from foresail.explain import start_words as words
 from foresail.model.errors import InputError
-from foresail.model.words import count, duration, percent
+from foresail.model.words import count, duration, duration_of, percent
 
 if TYPE_CHECKING:
     from foresail.explain.forecast import WaitingForecast
@@ -250,3 +250,99 @@ def watch(state: Path, /) -> None:
     from foresail_slurm import orders
 
     orders.watch(state, lambda sentence: typer.echo(f"foresail: {sentence}", err=True))
+
+
+@app.named("burst")
+def burst(
+    state: Path,
+    fixed: str,
+    rented: str,
+    /,
+    policy: str = "speculative",
+    tried: str = "",
+    wait_limit: str = "24h",
+    short: str = "15min",
+    *,
+    is_tried: bool = False,
+) -> None:
+    """Move jobs that find no room to rented nodes, as a waiting policy decides; until it is ended.
+
+    It takes an operator's rights, and touches jobs of these partitions alone. It may be ended at
+    any moment, and begun anew.
+
+    Options:
+        state [STATE]: Folder in which decisions are noted.
+        fixed [FIXED]: Partition of the nodes that are there anyway, to which jobs are submitted.
+        rented [RENTED]: Partition of nodes that Slurm starts when they are needed.
+        policy POLICY: Of foresail cloud: who waits, who is rented a node, who is tried first.
+        tried PARTITION: One of the same rented nodes, with a limit, for jobs that are tried.
+        wait_limit TIME: Longest wait (b).
+        short TIME: Runtime below which a job is short, and after which a trial is cut (t).
+        is_tried --dry-run: Say only what would be done now.
+    """
+    from foresail.cloud.waiting.simulating import waiting_policy
+    from foresail_slurm.bursting import Bursting, Journal, limit_of_partition
+    from foresail_slurm.renting import Rounds, require_operator
+
+    limits = [limit_of_partition(each) for each in (fixed, rented, tried) if each]
+    times = duration_of(wait_limit, "--wait-limit"), duration_of(short, "--short")
+    bursting = Bursting(fixed, rented, tried, waiting_policy(policy, *times), limits[-1])
+    journal = Journal(state)
+    rounds = Rounds(bursting, journal, lambda said: typer.echo(f"foresail: {said}", err=True))
+    try:
+        if is_tried:
+            rounds.round(is_tried=True)
+            return
+        require_operator()
+        with journal.alone():
+            rounds.round()
+            rounds.go_on()
+    except ConnectionError as error:
+        raise InputError(str(error), source="Slurm") from error
+
+
+@app.named("burst-cost")
+def burst_cost(
+    state: Path,
+    /,
+    per_cpu_hour: float = 0.0,
+    per_node_hour: float = 0.0,
+    weeks: float = 2.0,
+    as_json: bool = False,
+) -> None:
+    """Show what rented nodes have cost, and waits, beside what was foreseen of both.
+
+    Money is for the time that jobs ran; how long nodes boot or idle is not known to accounting.
+
+    Options:
+        state [STATE]: Folder in which burst has noted its decisions.
+        per_cpu_hour PRICE: Price of a cpu for an hour.
+        per_node_hour PRICE: Price of a node for an hour, whoever else is on it.
+        weeks: So many weeks back.
+        as_json --json: As JSON.
+    """
+    from foresail_slurm.bursting import Journal
+    from foresail_slurm.renting import costs_of, read_runs
+
+    now, decisions = time.time(), Journal(state).decisions
+    for field, value in (("--per-cpu-hour", per_cpu_hour), ("--per-node-hour", per_node_hour)):
+        if not 0.0 <= value < math.inf:
+            raise InputError("no price", field=field, value=value, expected="0 or more")
+    if not decisions:
+        raise InputError("nothing was decided here", source=state, expected="the STATE of burst")
+    with doing("reading Slurm"):
+        places = sorted({mark.place for _, mark in decisions})
+        runs = read_runs(now - weeks * 7 * 86_400.0, *places)
+
+    prices = per_cpu_hour, per_node_hour
+    found = [*costs_of(runs, decisions, prices, now)]
+    if as_json:
+        print_json({"made_seconds": now, "weeks": weeks, "decisions": [*map(asdict, found)]})
+        return
+    headings = ("DECISION", "RUNS", "CPU HOURS", "COST", "FORESEEN", "MEAN WAIT", "FORESEEN THERE")
+    table = []
+    for each in found:
+        amounts = (f"{value:,.2f}" for value in (each.cpu_hours, each.cost, each.cost_foreseen))
+        waits = duration(each.wait), duration(each.wait_foreseen)
+        table.append((each.went, f"{each.runs:,}", *amounts, *waits))
+    print_table(headings, table)

@@ -119,7 +119,7 @@ def output(arguments: Sequence[str], seconds: float = 60.0) -> str:
 
 def read_queue() -> list[QueueRow]:
     """Return what waits and runs; raises as ``output``."""
-    rows = _rows(QueueRow._fields[:-1], "squeue", "-a", "-h", "-r", "-t", _STATES)
+    rows = framed_rows(QueueRow._fields[:-1], "squeue", "-a", "-h", "-r", "-t", _STATES)
     mark = f"x{secrets.token_hex(8)}"
     words = ["squeue", "-a", "-h", "-r", "-t", "PENDING", "-o", f"%i{mark}%x{mark}"]
     excluded = {row[0]: row[1] for row in framed(output(words), mark, 2)}
@@ -128,16 +128,18 @@ def read_queue() -> list[QueueRow]:
 
 def read_lives() -> list[LifeRow]:
     """Return all that wait, run, or ended not long ago, as they came; raises as ``output``."""
-    rows = map(LifeRow._make, _rows(LifeRow._fields, "squeue", "-a", "-h", "-r", "-t", "all"))
+    asked = "squeue", "-a", "-h", "-r", "-t", "all"
+    rows = map(LifeRow._make, framed_rows(LifeRow._fields, *asked))
     return sorted(rows, key=lambda row: [*map(int, re.findall(r"\d+", row.JobArrayID))])
 
 
 def read_nodes() -> list[NodeRow]:
     """Return all nodes, each once for each of its partitions; raises as ``output``."""
-    return [*map(NodeRow._make, _rows(NodeRow._fields, "sinfo", "-a", "-h", "-N"))]
+    return [*map(NodeRow._make, framed_rows(NodeRow._fields, "sinfo", "-a", "-h", "-N"))]
 
 
-def _rows(fields: Sequence[str], *words: str) -> list[tuple[str, ...]]:
+def framed_rows(fields: Sequence[str], *words: str) -> list[tuple[str, ...]]:
+    """Return rows of a command that prints these fields with ``-O``; raises as ``output``."""
     mark = f"x{secrets.token_hex(8)}"
     names = (name.replace("_", "-").replace("admin-", "admin_") for name in fields)
     asked = ",".join(f"{name}:0{mark}" for name in names)

@@ -29,6 +29,8 @@ _SECONDS: Final = 20.0
 _NOT_TAKEN: Final = re.compile(
     "denied|invalid user id|contact|unexpected message|timed out|refused", re.IGNORECASE
 )
+_NO_RIGHTS: Final = re.compile("denied|invalid user id", re.IGNORECASE)
+RIGHTS: Final = "an operator of Slurm's: sacctmgr add user NAME account=... AdminLevel=Operator"
 
 ALIVE: Final = "slurm-alive"
 """Name of the file, in the folder of attempts, that a service touches as long as it works."""
@@ -96,6 +98,23 @@ def _give(text: str) -> None:
         raise ConnectionError(f"scontrol: {said.splitlines()[0][:200]}")
 
 
+def ask(words: Sequence[str]) -> str:
+    """Give one order to ``scontrol``; returns why it was refused, nothing if it was taken.
+
+    Raises ``ConnectionError`` if Slurm does not answer, ``InputError`` if it takes no orders from
+    this account.
+    """
+    try:
+        output(["scontrol", *words], _SECONDS)
+    except InputError as error:
+        if _NO_RIGHTS.search(str(error)):
+            raise InputError(str(error), expected=RIGHTS) from error
+        if _NOT_TAKEN.search(str(error)):
+            raise ConnectionError(str(error)) from error
+        return error.problem
+    return ""
+
+
 def cancel(job_id: str) -> None:
     """Cancel a job; one that has gone is left so. Raises as ``Marks.carry_out``."""
     try:
@@ -128,9 +147,9 @@ def start(life: LifeRow, placement: Placement) -> Iterator[Order]:
 
 
 def stop(life: LifeRow) -> Order:
-    """Return the order that requeues what runs, and holds it here."""
+    """Return the order that requeues what runs, and holds it here; what has ended stays so."""
     mark = f"{_MARK}:{int(life.RestartCnt) + 1}"
-    return Order(f"requeuehold {life.JobArrayID}", life.JobArrayID, mark)
+    return Order(f"requeuehold Incomplete {life.JobArrayID}", life.JobArrayID, mark)
 
 
 def let_go(life: LifeRow) -> Iterator[Order]:
