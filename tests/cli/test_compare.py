@@ -279,9 +279,9 @@ def test_what_is_asked_is_checked_before_the_log_is_read(foresail, tmp_path):
     ("options", "words"),
     [
         (("--png",), "--png"),
-        (("--noise", "1e308"), "runtime_noise"),
-        (("--start-delay", "1e100"), "start_delay_seconds"),
-        (("--cycle", "1e-300"), "cycle_seconds"),
+        (("--noise", "1e308"), "field '--noise': out of range"),
+        (("--start-delay", "1e100"), "field '--start-delay': out of range"),
+        (("--cycle", "1e-300"), "field '--cycle': out of range"),
     ],
 )
 def test_options_that_lead_nowhere_are_refused(foresail, log, options, words):

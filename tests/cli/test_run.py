@@ -248,6 +248,25 @@ def test_a_cluster_of_a_plug_in_runs_jobs_and_resumes(foresail, tmp_path):
     assert (status, "--cluster" in err) == (2, True)
 
 
+def test_a_cluster_whose_own_code_is_mistaken_ends_a_run(foresail, tmp_path, monkeypatch):
+    """In a sentence with the line; once that is mended, the run goes on."""
+    monkeypatch.setattr("foresail.live.cluster_contact._FIRST_PAUSE_SECONDS", 0.01)
+    (tmp_path / "jobs.toml").write_text('[[job]]\nname = "a"\ncommand = "false"\n')
+    right = TOY.read_text().replace('"toy"', '"mistaken"')
+    assert right.count("    def carry_out(self, instruction, now):\n") == 1
+    plugin = tmp_path / "mistaken.py"
+    line = right[: right.index("    def carry_out(")].count("\n") + 2
+    start = "    def carry_out(self, instruction, now):\n"
+    plugin.write_text(right.replace(start, f"{start}        now.strftime()\n"))
+    given = ("--plugin", plugin, "--cluster", "mistaken(seconds=0.02)", "--no-history")
+    status, out, err = foresail("run", "jobs.toml", "--directory", "here", *given)
+    said = f"mistaken.py, line {line}: the cluster fails: AttributeError: 'float' object has no"
+    assert (status, said in err, "Traceback" in err) == (2, True, False), out + err
+    plugin.write_text(right)
+    status, out, _ = foresail("run", "--resume", "here", "--plugin", plugin)
+    assert (status, "1 completed" in out) == (0, True)
+
+
 def test_a_run_that_began_before_clusters_had_names_is_resumed(foresail, tmp_path):
     """Its settings have cpus and the time between signals."""
     (tmp_path / "jobs.toml").write_text('[[job]]\nname = "a"\ncommand = "true"\n')

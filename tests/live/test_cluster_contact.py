@@ -122,12 +122,13 @@ class Once:
         pass
 
 
-def daemon(tmp_path, cluster, source, shown):
+def daemon(tmp_path, cluster, source, shown, *most_mistakes):
     def build(log):
         return Controller(CLUSTER, *SmallPolicy().build(), log=log)
 
     controller, log = recover(tmp_path / "events.jsonl", Manifest("small", CLUSTER), build)
-    return Daemon(controller, log, cluster, source, RunHistory(None, shown.note), None, shown)
+    contact = ClusterContact(cluster, *most_mistakes)
+    return Daemon(controller, log, contact, source, RunHistory(None, shown.note), None, shown)
 
 
 def job(job_id):
@@ -173,21 +174,55 @@ def test_nothing_is_started_while_it_is_away_and_a_job_says_so(tmp_path):
     assert [each.job_id for each in cluster.begun] == ["a"]
 
 
+def mistaken(tmp_path, method="reports", mistake="return len(1.5)"):
+    """A user's cluster of which a method fails, and its file."""
+    file = tmp_path / f"wrong_{tmp_path.name}.py"
+    head = f"class Wrong:\n    def {method}(self, *known):\n"
+    file.write_text(
+        f"{head}        self.calls = getattr(self, 'calls', 0) + 1\n        {mistake}\n"
+    )
+    load_plugin(file)
+    wrong = sys.modules[f"foresail_plugin_{file.stem}"].Wrong
+    return type("Mistaken", (wrong, Moody), {})(), file
+
+
 def test_a_mistake_of_an_adapter_is_said_with_its_line(tmp_path):
     """Nothing runs then either; whoever wrote it finds the place."""
-    file = tmp_path / "wrong_cluster.py"
-    file.write_text("class Wrong:\n    def reports(self, now):\n        return len(now)\n")
-    load_plugin(file)
-
-    class Mistaken(sys.modules["foresail_plugin_wrong_cluster"].Wrong, Moody):
-        pass
-
     shown = RecordingObserver()
-    daemon(tmp_path, Mistaken(), Once(job("a"), leave_after=3), shown).work()
-    assert (
-        "(TypeError: object of type 'float' has no len() (wrong_cluster.py, line 3))"
-        in (shown.sentences[0])
-    )
+    cluster, file = mistaken(tmp_path)
+    daemon(tmp_path, cluster, Once(job("a"), leave_after=3), shown).work()
+    said = f"(TypeError: object of type 'float' has no len() ({file.name}, line 4))"
+    assert said in shown.sentences[0]
+
+
+@pytest.mark.parametrize("method", ["reports", "carry_out"])
+def test_a_mistake_that_repeats_ends_what_does_not_wait_for_ever(tmp_path, monkeypatch, method):
+    """It does at the last of so many calls that fail at one line: others have succeeded, or not."""
+    monkeypatch.setattr("foresail.live.cluster_contact._FIRST_PAUSE_SECONDS", 0.01)
+    cluster, file = mistaken(tmp_path, method)
+    with pytest.raises(InputError, match="TypeError: object of type 'float' has no len") as raised:
+        daemon(tmp_path, cluster, Once(job("a"), leave_after=30), RecordingObserver(), 3).work()
+    assert str(raised.value).startswith(f"{file}, line 4: the plug-in fails: TypeError: ")
+    assert cluster.calls == 3
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        "raise ConnectionError('away')",
+        "raise RuntimeError('not yet')",
+        "return {}['not yet']",
+        "return len(1.5) if self.calls % 2 else exec('None.gone')",
+        "return [] if self.calls % 3 == 0 else len(1.5)",
+    ],
+)
+def test_what_may_pass_is_waited_for(tmp_path, mistake):
+    """An outage, whatever error it is; and mistakes that are not the same, or not in a row."""
+    cluster, _ = mistaken(tmp_path, mistake=mistake)
+    contact = ClusterContact(cluster, 3)
+    for second in range(0, 1000, 50):
+        contact.reports(float(second))
+    assert cluster.calls == 20
 
 
 class WithQueue(Moody):

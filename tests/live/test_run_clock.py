@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from foresail.control.loop import Controller
+from foresail.live.cluster_contact import ClusterContact
 from foresail.live.daemon import Daemon
 from foresail.live.run_clock import MachineClocks, RunClock, by_clock_of_run
 from foresail.live.run_directory import RunHistory
@@ -141,9 +142,8 @@ class Run:
         source = Script(acts)
         history = RunHistory(None, self.shown.note)
         machine = self.machine
-        Daemon(
-            controller, log, Shims(machine), source, history, None, self.shown, machine.clocks()
-        ).work()
+        contact = ClusterContact(Shims(machine))
+        Daemon(controller, log, contact, source, history, None, self.shown, machine.clocks()).work()
         os.close(source.descriptor)
 
     def job(self, job_id, lasts):

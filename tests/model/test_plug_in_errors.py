@@ -189,3 +189,60 @@ def test_our_own_mistakes_stay_ours():
     """An error in which no plug-in had part is not turned into a sentence about one."""
     with pytest.raises(ZeroDivisionError), blaming_plug_ins():
         1 / 0  # noqa: B018
+
+
+THEIRS = '''\
+from foresail.model.decision import Decision
+from foresail.model.protocols import Scheduler
+from foresail.model.registry import register
+
+@register("scheduler", "theirs")
+class Theirs(Scheduler):
+    """Has a mistake."""
+
+    def __init__(self, parameters):
+        pass
+
+    def decide(self, view):
+        return Decision()
+'''
+MODULES = "[foresail.scheduler]\nthem = them.policies\n"
+ENTRY = "[foresail.plugins]\nthem = them.policies.mine"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "entry", "says"),
+    [
+        ("Decision()", "view.gone", MODULES, "mine.py, line 13: the scheduler fails: Attri"),
+        ("def decide", "def forgotten", MODULES, "mine.py, line 5: Theirs lacks the method dec"),
+        ("pass", "gone", MODULES, "mine.py, line 10: the scheduler fails: NameError: "),
+        ('rs")', 'rs", gone)', MODULES, "mine.py, line 5: the plug-in fails on import: "),
+        ("view):", "view:", MODULES, "mine.py, line 12: the plug-in fails on import: "),
+        ('rs")', 'rs", int)', MODULES, "mine.py, line 5: the scheduler 'theirs' cannot be ma"),
+        ('"theirs"', '"easy"', ENTRY, "mine.py, line 5: there is a scheduler 'easy' already"),
+        ("pass", "pass", f"{ENTRY}:gone", "entry point them: the plug-in fails on import: "),
+        ("pass", "pass", f"{ENTRY}d", "entry point them: the plug-in fails on import: No mod"),
+    ],
+)
+def test_a_mistake_of_another_distribution(tmp_path, right, wrong, entry, says):
+    """Its files come by entry points, and are named like those of a user, in a process of its own."""
+    place = tmp_path / "them" / "policies"
+    place.mkdir(parents=True)
+    for each in (place, place.parent):
+        (each / "__init__.py").touch()
+    (place / "mine.py").write_text(THEIRS.replace(right, wrong, 1))
+    about = tmp_path / "them-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: them\nVersion: 1\n")
+    (about / "entry_points.txt").write_text(entry)
+    (tmp_path / "log.swf").write_text(LOG)
+    start = "from foresail.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", start, "simulate", "log.swf", "--with", "theirs"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+    assert says in done.stderr

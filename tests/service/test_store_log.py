@@ -11,6 +11,7 @@ from sqlalchemy import delete, update
 
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
+from foresail.live.cluster_contact import ClusterContact
 from foresail.live.daemon import Daemon
 from foresail.live.run_directory import RunHistory
 from foresail.live.run_log import KnownRun
@@ -214,7 +215,8 @@ def test_a_stop_is_repeated_by_the_next_daemon(store):
     after, stand = Session(store), Stand()
     after.inbox.leave()
     history = RunHistory(None, stand.note)
-    Daemon(after.controller, after.log, stand, after.inbox, history, None, stand).work()
+    contact = ClusterContact(stand)
+    Daemon(after.controller, after.log, contact, after.inbox, history, None, stand).work()
     after.inbox.close()
     assert [(each.job_id, each.attempt) for each in stand.instructed] == [("1", 1)]
     assert isinstance(stand.instructed[0], Preempt)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
+from foresail.cli.formats import naming_options
 from foresail.cli.log_options import LEARNABLE, LogOptions, load
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import todays_name
@@ -22,22 +23,21 @@ if TYPE_CHECKING:
     from foresail.traces.workload import Workload
 
 
-def _todays_conventions(word: str) -> str:
-    return todays_name("--conventions", word)
-
-
 ConventionsName: TypeAlias = Annotated[
     str,
     typer.Option(
         "--conventions",
-        callback=_todays_conventions,
+        callback=lambda word: todays_name("--conventions", word),
         help="Order of things at equal times: standard, predictsim.",
     ),
 ]
-EnforceLimits: TypeAlias = Annotated[
-    bool, typer.Option("--enforce-limits", help="End jobs at their requested time.")
-]
-
+_OPTIONS: Final = {
+    "cycle_seconds": "--cycle",
+    "start_delay_seconds": "--start-delay",
+    "runtime_noise": "--noise",
+    "engine": "--engine",
+}
+"""Options by the fields of scenarios that they set."""
 _OUTAGES: Final = "two numbers of seconds above 0 such as 86400,1800"
 
 
@@ -46,6 +46,7 @@ class ScenarioOptions:
     """The options as given; None where they were not.
 
     Options:
+        enforce_limits: End jobs at their requested time.
         events FILE: Write the event log, for foresail explain; with several policies, FILE-1,
             FILE-2 ...
         on_nodes: Place tasks on the workload's own nodes.
@@ -66,7 +67,7 @@ class ScenarioOptions:
     """
 
     conventions: ConventionsName = "standard"
-    enforce_limits: EnforceLimits = False
+    enforce_limits: bool = False
     events: Path | None = None
     on_nodes: bool = False
     share_nodes: bool = False
@@ -79,6 +80,7 @@ class ScenarioOptions:
     learn_from: Path | None = None
     engine: str | None = None
 
+    @naming_options(_OPTIONS)
     def scenarios(self, policies: Sequence[str]) -> list[Scenario]:
         """A scenario per policy, without its workload; refuses all that can be before it is read.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
@@ -21,6 +22,25 @@ if TYPE_CHECKING:
 def made_by() -> str:
     """The command line, as a report prints it."""
     return shlex.join(["foresail", *sys.argv[1:]])
+
+
+@contextmanager
+def naming_options(options: Mapping[str, str]) -> Iterator[None]:
+    """Raise errors about these fields anew, with the option's name in place of the field's."""
+    try:
+        yield
+    except InputError as error:
+        option = options.get(error.field or "")
+        if option is None or error.line is not None:
+            raise
+        expected = error.expected
+        raise InputError(
+            error.problem,
+            source=error.source,
+            field=option,
+            value=error.value,
+            expected=expected and expected.replace(f"{error.field}=", f"{option} "),
+        ) from error
 
 
 def refuse(options: Mapping[str, object], problem: str, expected: str) -> None:

@@ -84,17 +84,14 @@ class ReaderOptions:
 
 @dataclass(frozen=True)
 class LogOptions(ReaderOptions):
-    """Options of how to read a log, and of what becomes of odd rows."""
+    """Options of how to read a log, and of what becomes of odd rows.
 
-    strict: Annotated[
-        bool | None,
-        typer.Option(
-            "--strict/--lenient",
-            help="What would be repaired or is odd is an error; or drop as many rows as there are "
-            "that are no jobs [more than 1 % are an error].",
-            show_default=False,
-        ),
-    ] = None
+    Options:
+        strict --strict/--lenient: What would be repaired or is odd is an error; or drop as many
+            rows as there are that are no jobs [more than 1 % are an error].
+    """
+
+    strict: bool | None = None
 
     def given(self) -> dict[str, Any]:
         """The same, and how strict to be."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -20,31 +19,12 @@ from foresail.model.documents import toml_of
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from foresail.cloud.prices import PriceCatalogue
     from foresail.cloud.waiting.jobs import TraceJobs
     from foresail.reports.renting.page import CloudPage, NumbersTable
     from foresail.traces.workload import Workload
-
-
-@contextmanager
-def naming_options(options: Mapping[str, str]) -> Iterator[None]:
-    """Raise errors about these fields anew, with the option's name in place of the field's."""
-    try:
-        yield
-    except InputError as error:
-        option = options.get(error.field or "")
-        if option is None or error.line is not None:
-            raise
-        expected = error.expected
-        raise InputError(
-            error.problem,
-            source=error.source,
-            field=option,
-            value=error.value,
-            expected=expected and expected.replace(f"{error.field}=", f"{option} "),
-        ) from error
 
 
 def _from_file(context: typer.Context, path: Path | None) -> Path | None:

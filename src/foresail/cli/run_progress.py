@@ -6,6 +6,7 @@ import math
 import os
 import sys
 import time
+from contextlib import AbstractContextManager
 from typing import Final, Self
 
 from rich.console import Console
@@ -15,7 +16,7 @@ from rich.text import Text
 from foresail.control.loop import Controller
 from foresail.live.run_directory import RunDirectory
 from foresail.live.session import SessionResult
-from foresail.model.event import REQUEUED, EndedBecause, Outcome
+from foresail.model.event import EndedBecause, Outcome
 from foresail.model.job import Job
 from foresail.model.words import duration
 from foresail.record.job_life import JobHistory
@@ -46,7 +47,7 @@ class _PatientConsole(Console):
         os.close(nowhere)
 
 
-class Lines:
+class Lines(AbstractContextManager["Lines"]):
     """A line for everything that happens, with the seconds since the session began."""
 
     refresh_seconds = math.inf
@@ -55,9 +56,6 @@ class Lines:
         self._run = run
         self._console = console
         self._began = time.monotonic()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Clear nothing away."""
@@ -79,7 +77,8 @@ class Lines:
             EndedBecause.LIMIT: f"after {took}, its requested time; see {log}",
         }.get(because, f"after {took}: it waits to run again")
         word = {EndedBecause.LIMIT: "stopped", EndedBecause.PREEMPTED: "stopped"}
-        self._say(word.get(because, because.value), f"{job.job_id} {sentence}", _style(because))
+        style = _STYLES.get(because, "")
+        self._say(word.get(because, because.value), f"{job.job_id} {sentence}", style)
 
     def withdrawn(self, job: Job, because: str) -> None:
         """Say that a job will not run."""
@@ -184,7 +183,3 @@ def _exit(code: int | None) -> str:
     if code is None:
         return ""
     return f" with exit code {code}" if code >= 0 else f" by signal {-code}"
-
-
-def _style(because: EndedBecause) -> str:
-    return "" if because in REQUEUED else _STYLES.get(because, "")

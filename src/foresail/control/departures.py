@@ -58,7 +58,8 @@ class Departures:
         may_start, reasons = [], {}
         for each in pending:
             job = each.job
-            at = next((at for at, stays in rooms if _needs_what_goes(each, at, stays, now)), None)
+            needed = [at for at, stays in rooms if not stays.could_hold(job)]
+            at = next((each for each in needed if not job.ends_by(each, now)), None)
             if at is None or state.parts_of(job.job_id) is not None:
                 may_start.append(each)
                 if job.job_id in self._kept_back:
@@ -98,10 +99,6 @@ class Departures:
                 rooms.append((at, FreeResources(without(cluster, gone))))
             self._of = cluster, leaving, rooms
         return self._of[2]
-
-
-def _needs_what_goes(pending: PendingJob, at: float, stays: FreeResources, now: float) -> bool:
-    return not (pending.job.ends_by(at, now) or stays.could_hold(pending.job))
 
 
 def _stays(

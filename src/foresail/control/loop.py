@@ -94,6 +94,7 @@ class Controller:
         self.first_refusal: decisions.Refusal | None = None
         self.reservations: dict[str, Reservation | Rejection] = {}
         """The answer to every job that has asked for a reservation, by id; to be read only."""
+        self._refreshes = predictor.refreshes_predictions
         self._learned_of: set[str | None] = set()
         self._has_news = True
         self._room_came = True
@@ -321,10 +322,9 @@ class Controller:
         if self._let_through:
             return self.now
         state = self.state
-        reference, begin = state.reference, state.next_begin_seconds
-        if reference is None or self.draining or state.unavailable or not state.startable:
-            return begin
-        return min(begin, reference.next_seconds())
+        if state.reference is None or self.draining or state.unavailable or not state.startable:
+            return state.next_begin_seconds
+        return min(state.next_begin_seconds, state.reference.next_seconds())
 
     def reasons(self) -> dict[str, decisions.Reason]:
         """Return the reason why each pending job waits, by job id in order of arrival."""
@@ -370,10 +370,10 @@ class Controller:
     def _take(self, event: news.Event) -> bool:
         """Handle one event; returns whether it asks for a scheduling pass."""
         kind = type(event)
-        if kind is not news.Tick and kind is not news.ClockRead:
-            self._has_news = True
         if kind in news.MAKES_ROOM:
-            self._room_came = True
+            self._has_news = self._room_came = True
+        elif kind is not news.Tick and kind is not news.ClockRead:
+            self._has_news = True
         if self._touched is not None:
             self._touch(event, self._touched)
         match event:
@@ -514,7 +514,7 @@ class Controller:
         self.predictor.observe(job, outcome)
         if is_requeued:
             self.scheduler.requeued(job, outcome)
-        if self.predictor.refreshes_predictions:
+        if self._refreshes:
             self._learned_of.add(job.user)
 
     def _begin(self, event: news.Began) -> None:
@@ -580,7 +580,7 @@ class Controller:
 
     def _refresh_predictions(self) -> None:
         """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
-        users = self._learned_of if self.predictor.refreshes_predictions else ()
+        users = self._learned_of if self._refreshes else ()
         waiting = self.state.startable_roster.of_groups(users)
         beliefs = self.predictor.all_refreshed([each.job for each in waiting], self.now)
         self.state.believe_all(waiting, beliefs)
@@ -643,19 +643,18 @@ class Controller:
     def _schedule(self) -> None:
         """One scheduling pass, if any job may start."""
         state = self.state
-        touched = self._touched
-        self._touched = {} if len(state.cluster.partitions) > 1 else None
         if self._reasons.draining or state.unavailable or not state.startable:
             self._note_plan(_NOTHING)
             return
         self.counters.passes += 1
-        for job_id, due in () if state.reference is None else state.reference.found(self.now):
-            state.falls_due(job_id, due)
+        if state.reference is not None:
+            for job_id, due in state.reference.found(self.now):
+                state.falls_due(job_id, due)
         if self._learned_of:
             self._refresh_predictions()
-        visible = free, running = state.visible(None if self._frees_at_ends else self.now)
+        free, running = visible = state.visible(None if self._frees_at_ends else self.now)
         try:
-            decision = self._decide(visible, touched)
+            decision = self._decide(visible)
             verdict = check.check_decision(
                 decision, state.startable, state.running, state.stopping, free
             )
@@ -666,6 +665,7 @@ class Controller:
             self.counters.refusals += len(verdict.refusals)
         self._has_news = bool(decision.starts or decision.preemptions)
         self._room_came = False
+        self._touched = {} if len(state.cluster.partitions) > 1 else None
         head_delayed = self._note_plan(decision)
         if self._log is not None:
             self._log.decided(
@@ -690,7 +690,7 @@ class Controller:
         self._departures = departures if departures.are_known else None
         return departures
 
-    def _decide(self, visible: Visible, touched: Mapping[str, bool] | None) -> decisions.Decision:
+    def _decide(self, visible: Visible) -> decisions.Decision:
         """Ask the scheduler; what it said before need not be kept."""
         state, departures = self.state, self._departures
         free, running = visible
@@ -711,7 +711,7 @@ class Controller:
             self._planned,
             self._room_came,
             leaving,
-            touched,
+            self._touched,
         )
         decision = self.scheduler.decide(view)
         if not isinstance(decision, decisions.Decision):
@@ -754,9 +754,8 @@ class Controller:
     def _note_plan(self, decision: decisions.Decision) -> bool:
         """Keep the plan and the reasons of a pass; whether the job planned first is delayed."""
         self._reasons.of_pass = decision.reasons
-        planned = self._planned = decision.plan
-        before, head = self._head, planned[0] if planned else None
-        self._head = head
+        before, self._planned = self._head, decision.plan
+        head = self._head = decision.plan[0] if decision.plan else None
         if before is None or head is None or before.job_id != head.job_id:
             return False
         if head.start_seconds <= before.start_seconds + 1e-6:  # as logged, give or take rounding

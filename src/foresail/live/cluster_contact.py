@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,6 +28,8 @@ from foresail.record.state import State
 
 _FIRST_PAUSE_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 30.0
+_MISTAKES: Final = (AttributeError, ImportError, NameError, NotImplementedError, TypeError)
+"""Errors of code that no outage brings about, if it keeps failing in one place."""
 _THE_CLUSTER: Final = "the cluster"
 """Name of who has drained a node, where no person did."""
 
@@ -42,11 +45,14 @@ class ClusterContact:
     kept, and both the call and what was kept are repeated until they succeed, which an adapter
     carries out once. So it does as long as a call to a remote one (``is_remote``) takes longer than
     some seconds; what that brings at last is reported. What is the input's fault
-    (``ForesailError``) is raised as it was.
+    (``ForesailError``) is raised as it was, and so is a mistake of an adapter from outside the
+    house, as the fault of its file, once ``most_mistakes`` calls in a row have failed there.
     """
 
-    def __init__(self, adapter: ClusterAdapter) -> None:
+    def __init__(self, adapter: ClusterAdapter, most_mistakes: float = math.inf) -> None:
         self._adapter = adapter
+        self._most_mistakes = most_mistakes
+        self._mistakes: list[object] = []  # in a row, at one place
         self._to_resume: tuple[Sequence[Start], Sequence[KnownJob]] | None = None
         self._has_resumed = False
         self._unsent: deque[Instruction | JobCommand] = deque()
@@ -156,12 +162,20 @@ class ClusterContact:
         except ForesailError:
             raise
         except Exception as error:  # whatever the cluster's fault is, it is no policy's
+            fault = error if isinstance(error, OSError) else blamed(error)
+            place = getattr(fault, "source", None), getattr(fault, "line", None)
+            same = self._mistakes if place in self._mistakes else []
+            self._mistakes = [*same, place] if isinstance(error, _MISTAKES) else []
+            if fault is not error and len(self._mistakes) >= self._most_mistakes:
+                raise fault from error
             if not self.is_away:
-                why = " ".join(f"{type(error).__name__}: {error}{_where(error)}".split())
+                where = "" if None in place else f" ({Path(str(place[0])).name}, line {place[1]})"
+                why = " ".join(f"{type(error).__name__}: {error}{where}".split())
                 self._news.append(news.ClusterUnavailable(now, why))
             self._retry_seconds = now + self._pause_seconds
             self._pause_seconds = min(_LONGEST_PAUSE_SECONDS, 2.0 * self._pause_seconds)
         else:
+            self._mistakes.clear()
             if self.is_away:
                 self._news.insert(0, news.ClusterAvailable(now))
                 self._retry_seconds, self._pause_seconds = None, _FIRST_PAUSE_SECONDS
@@ -340,10 +354,3 @@ class _Known:
 
     def _nodes(self) -> set[str]:
         return {node.name for each in self._cluster.partitions for node in each.nodes}
-
-
-def _where(error: Exception) -> str:
-    """Name the file and line of a user's adapter that made a mistake."""
-    fault = error if isinstance(error, OSError) else blamed(error)
-    place = getattr(fault, "source", None), getattr(fault, "line", None)
-    return "" if None in place else f" ({Path(str(place[0])).name}, line {place[1]})"

@@ -27,7 +27,7 @@ from foresail.live.run_directory import LearnedFile, RunHistory
 from foresail.live.run_log import FollowedLog
 from foresail.live.source import DaemonCommand, EventSource, Observer
 from foresail.model import event as news
-from foresail.model.adapter import ClusterAdapter, JobCommand, KnownJob
+from foresail.model.adapter import JobCommand, KnownJob
 from foresail.model.changing_nodes import changes_between
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.view import RunningJob
@@ -85,7 +85,7 @@ class Daemon:
         self,
         controller: Controller,
         log: FollowedLog,
-        adapter: ClusterAdapter,
+        adapter: ClusterContact,
         source: EventSource,
         history: RunHistory,
         learned: LearnedFile | None,
@@ -97,7 +97,7 @@ class Daemon:
         state = controller.state
         self.clock = RunClock(controller.now, state.clock, clocks or MachineClocks())
         self._log = log
-        self._adapter = ClusterContact(adapter)
+        self._adapter = adapter
         self._source = source
         self._history = history
         self._learned = learned

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import polars as pl
 
 from foresail.control.loop import Controller
+from foresail.live.cluster_contact import ClusterContact
 from foresail.live.cluster_plugin import ClusterPlugin, RunContext
 from foresail.live.command_job import persons_environment
 from foresail.live.daemon import Daemon
@@ -26,6 +27,8 @@ from foresail.traces.schedule import Schedule, ScheduleMeta, write_schedule
 BuildController: TypeAlias = Callable[[EventLog], Controller]
 """Makes a run's controller, fresh, writing to a log."""
 
+_MOST_MISTAKES: Final = 5
+"""Calls of its cluster in a row, 15 s in all, that a run lets fail at one place of a plug-in."""
 _TIMES = ("submit_seconds", "start_seconds", "end_seconds", "eligible_seconds")
 
 
@@ -91,7 +94,8 @@ def supervise(
         path = None if settings.history is None else Path(settings.history)
         history = RunHistory(path, observer.note)
         learned = LearnedFile(run, observer.note)
-        daemon = Daemon(controller, log, adapter, source, history, learned, observer)
+        contact = ClusterContact(adapter, _MOST_MISTAKES)
+        daemon = Daemon(controller, log, contact, source, history, learned, observer)
         daemon.work()
         schedule = _schedule(daemon, run, manifest.policy, engine)
         write_schedule(schedule, run.schedule)

@@ -186,8 +186,8 @@ class Roster(Generic[Key, Entry]):
         self, number: Callable[[Entry], int], group: Callable[[Entry], Hashable] | None = None
     ) -> None:
         self._number = number
-        self._group = group
-        self._by_group: defaultdict[Hashable, dict[Key, None]] = defaultdict(dict)
+        self._group = group or number
+        self._by_group: defaultdict[Hashable, dict[Key, None]] | None = None  # nobody has asked
         self._entries: dict[Key, Entry] = {}
         self._is_ordered = True
         self._last = -1
@@ -212,7 +212,7 @@ class Roster(Generic[Key, Entry]):
                 self._is_ordered = False
             else:
                 self._last = number
-            if self._group is not None:
+            if self._by_group is not None:
                 self._by_group[self._group(entry)][key] = None
         self._entries[key] = entry
         self._shown = None
@@ -224,7 +224,7 @@ class Roster(Generic[Key, Entry]):
     def take(self, key: Key) -> Entry:
         """Take one out; raises ``KeyError`` if it is not in it."""
         entry = self._entries.pop(key)
-        if self._group is not None:
+        if self._by_group is not None:
             group = self._group(entry)
             del self._by_group[group][key]
             if not self._by_group[group]:
@@ -249,6 +249,10 @@ class Roster(Generic[Key, Entry]):
     def of_groups(self, groups: Iterable[Hashable]) -> list[Entry]:
         """Entries of some groups, by number."""
         known = self._entries
+        if self._by_group is None:
+            self._by_group = defaultdict(dict)
+            for key, entry in known.items():
+                self._by_group[self._group(entry)][key] = None
         found = [known[key] for group in groups for key in self._by_group.get(group, ())]
         return sorted(found, key=self._number)
 

@@ -90,8 +90,10 @@ class FreeResources:
         What is returned never changes; so it is with ``by_node``.
         """
         if self._shown_partitions is None:
-            shown = self._partitions | dict.fromkeys(self._closed, Resources())
-            self._shown_partitions = MappingProxyType(shown if self._closed else self._partitions)
+            shown = self._partitions
+            if self._closed:
+                shown = shown | dict.fromkeys(self._closed, Resources())
+            self._shown_partitions = MappingProxyType(shown)
         return self._shown_partitions
 
     def of_named(self, partition: str | None) -> list[Resources]:
@@ -341,7 +343,7 @@ class FreeResources:
             free = account[name]
             if self._shared and account is not self._down and name not in self._closed:
                 continue
-            if not (amount.fits_in(free) or _fits_but_for_rounding(amount, free)):
+            if not amount.fits_in(free + amount * _ROUNDING):
                 kind = _PARTITION if account is self._partitions else _NODE
                 return RefusalCode.NO_ROOM, (
                     f"{kind} {name!r} has {_words(free)} free and the job needs "
@@ -376,10 +378,6 @@ def tasks_within(request: Resources, room: Resources) -> float:
     )
     counts = [math.floor(have / need * (1 + _ROUNDING)) for need, have in amounts if need > 0]
     return min(counts, default=math.inf)
-
-
-def _fits_but_for_rounding(amount: Resources, free: Resources) -> bool:
-    return amount.fits_in(free + amount * _ROUNDING)
 
 
 def _words(amount: Resources) -> str:

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, partial
 from importlib.machinery import FileFinder
 from pathlib import Path
 from traceback import walk_tb
@@ -176,7 +176,8 @@ def _modules(family: str, packages: tuple[str, ...]) -> Mapping[str, Path]:
 
     found = {}
     for name in packages:
-        for module in pkgutil.iter_modules(importlib.import_module(name).__path__):
+        _import(name)
+        for module in pkgutil.iter_modules(sys.modules[name].__path__):
             if not isinstance(module.module_finder, FileFinder) or module.name.startswith("_"):
                 continue
             inside = f"{module.name}.{family}" if module.ispkg else module.name
@@ -189,7 +190,7 @@ def _modules(family: str, packages: tuple[str, ...]) -> Mapping[str, Path]:
 @cache
 def _discover(family: str) -> None:
     for module in _modules(family, FAMILIES[family] + installed_packages(family)):
-        importlib.import_module(module)
+        _import(module)
 
 
 @cache
@@ -209,7 +210,7 @@ def _load_entry_points() -> None:
     from importlib.metadata import entry_points
 
     for point in entry_points(group="foresail.plugins"):
-        point.load()
+        _bring(point.module, f"entry point {point.name}", point.load)
 
 
 def load_plugin(path: Path) -> None:
@@ -225,24 +226,43 @@ def load_plugin(path: Path) -> None:
     if spec is None or spec.loader is None or not path.is_file():
         raise InputError("not a Python file", source=path, expected="a file ending in .py")
     module = importlib.util.module_from_spec(spec)
-    here = module.__dict__
-    sys.modules[spec.name] = module  # where dataclasses look for the names of their types
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[spec.name]
-        lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_globals is here]
-        problem = f"the plug-in fails on import: {error}"
-        raise InputError(problem, source=path, line=lines[-1] if lines else None) from error
-    for entry in [each for each in _ENTRIES.values() if each.build.__module__ == spec.name]:
-        family = entry.family
-        if entry.name in _named_in_text(family, FAMILIES[family] + installed_packages(family)):
-            del _ENTRIES[family, entry.name]
-            raise InputError(f"there is a {family} {entry.name!r} already", source=path)
-        _require_takes_parameters(entry, path)
+    sys.modules[name] = module  # where dataclasses look for the names of their types
+    _bring(name, path, partial(spec.loader.exec_module, module))
     from hashlib import sha256
 
     _PLUGINS[path] = sha256(path.read_bytes()).hexdigest()
+
+
+@cache
+def _import(module: str) -> None:
+    if module.startswith("foresail."):
+        importlib.import_module(module)
+    else:
+        _bring(module, f"module {module}", partial(importlib.import_module, module))
+
+
+def _bring(module: str, source: object, load: Callable[[], object]) -> None:
+    """Load a module from outside the house; ``InputError`` if it, or what it registers, fails."""
+    try:
+        load()
+    except Exception as error:
+        sys.modules.pop(module, None)
+        line = None
+        for frame, number in walk_tb(error.__traceback__):
+            if _family_in(frame.f_globals.get("__name__", "")) is not None:
+                source, line = frame.f_code.co_filename, number
+        if isinstance(error, SyntaxError):
+            source, line = error.filename, error.lineno
+        problem = f"the plug-in fails on import: {error}"
+        raise InputError(problem, source=source, line=line) from error
+    for entry in [each for each in _ENTRIES.values() if each.build.__module__ == module]:
+        family = entry.family
+        for packages in (FAMILIES[family], installed_packages(family)):
+            if _named_in_text(family, packages).get(entry.name, module) != module:
+                del _ENTRIES[family, entry.name]
+                problem = f"there is a {family} {entry.name!r} already"
+                raise InputError(problem, **place_of(entry.build))
+        _require_takes_parameters(entry)
 
 
 def loaded_plugins() -> Mapping[Path, str]:
@@ -250,18 +270,29 @@ def loaded_plugins() -> Mapping[Path, str]:
     return MappingProxyType(_PLUGINS)
 
 
-def _family_in(module: str) -> str | None:
-    """Return the family, in words, of what a module registers that is a file of the user's.
+@cache
+def _plugged_in() -> frozenset[str]:
+    """Names of the packages of other distributions that bring plug-ins."""
+    from importlib.metadata import entry_points
 
-    None: it is no such file.
+    groups = ("foresail.plugins", *(f"foresail.{family}" for family in FAMILIES))
+    return frozenset(
+        each.module.partition(".")[0] for group in groups for each in entry_points(group=group)
+    )
+
+
+def _family_in(module: str) -> str | None:
+    """Return the family, in words, of what a module from outside the house registers.
+
+    None: it is of the house, or of nobody who brings plug-ins.
     """
-    if not module.startswith(_PLUGIN_PREFIX):
+    if not (module.startswith(_PLUGIN_PREFIX) or module.partition(".")[0] in _plugged_in()):
         return None
     families = {each.family for each in _ENTRIES.values() if each.build.__module__ == module}
     return families.pop().replace("_", " ") if len(families) == 1 else "plug-in"
 
 
-def _require_takes_parameters(entry: Entry, path: Path) -> None:
+def _require_takes_parameters(entry: Entry) -> None:
     try:
         get_type_hints(entry.parameters)
         fields(entry.parameters)
@@ -269,7 +300,7 @@ def _require_takes_parameters(entry: Entry, path: Path) -> None:
     except (NameError, TypeError) as error:
         raise InputError(
             f"the {entry.family} {entry.name!r} cannot be made of its parameters: {error}",
-            source=path,
+            **place_of(entry.build),
             expected="a class or function of one argument, the record of parameters",
         ) from error
 
@@ -292,7 +323,7 @@ def find_quickly(family: str, name: str) -> Entry | None:
     if module is None:
         _load_entry_points()
     else:
-        importlib.import_module(module)
+        _import(module)
     return _ENTRIES.get((family, name))
 
 
@@ -374,7 +405,7 @@ def _named(kind: type) -> str:
     return f"{place['source']}, line {place['line']}: {kind.__qualname__}"
 
 
-def place_of(kind: type, method: str = "") -> dict[str, Any]:
+def place_of(kind: Callable[..., Any], method: str = "") -> dict[str, Any]:
     """Source and line of a class from outside the house, or of its method; of our own nothing."""
     if kind.__module__.startswith("foresail."):
         return {}

@@ -480,14 +480,15 @@ class State:
         ours: bool = True,
     ) -> RunningJob:
         """Let run what waits in no roster any more, or a part that waits."""
-        job_id, stage, tasks = (unit, "", ()) if isinstance(unit, str) else unit
         backfilled = self._first_arrival_in_line() < pending.arrival
-        held = pending.job
         if isinstance(unit, events.Part):
-            held = held.held(stage, tasks)
+            job_id, stage, tasks = unit
+            held = pending.job.held(stage, tasks)
             parts = self._in_parts[job_id]
             parts.start(unit, now, self._starts)
             self._show(parts)
+        else:
+            job_id, stage, tasks, held = unit, "", (), pending.job
         slowdown = self._slowdowns.factor(pending.job, placement)
         estimate = slowdown * pending.planned_seconds
         went_first = self.reference is not None and self.reference.started(job_id, now)

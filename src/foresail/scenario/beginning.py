@@ -6,6 +6,7 @@ A rehearsal has a policy decide on jobs that are not there, so that what it need
 from __future__ import annotations
 
 import platform
+from contextlib import suppress
 from typing import Final
 
 from foresail import __version__
@@ -15,8 +16,10 @@ from foresail.distributions.histogram import Histogram
 from foresail.model import event as events
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.distribution import Distribution
+from foresail.model.errors import ForesailError
 from foresail.model.job import DeadlineValue, Job, Stage
 from foresail.model.protocols import Predictor, Scheduler
+from foresail.model.registry import blaming_plug_ins
 from foresail.record.records import EventLog, Manifest
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import IDEAL
@@ -88,12 +91,14 @@ class _SameBelief(Predictor):
 def rehearse_policy(policy: str) -> None:
     """Let a policy, by its short form, decide on such jobs on four nodes, in cycles.
 
-    Its predictor is left out: the steps of that are compiled apart.
+    Its predictor is left out: the steps of that are compiled apart. A policy that fails does so
+    again where it is run.
     """
-    scheduler, _, correction = parse_policy(policy).in_cycles(_SECONDS).build()
     nodes = tuple(Node(f"node-{number}", Resources(4.0, 16.0 * 2**30)) for number in range(4))
     cluster = Cluster((Partition("all", Resources(16.0, 64.0 * 2**30), nodes),))
-    rehearse(Controller(cluster, scheduler, _SameBelief(), correction, events.IN_CYCLES))
+    with suppress(ForesailError), blaming_plug_ins():
+        scheduler, _, correction = parse_policy(policy).in_cycles(_SECONDS).build()
+        rehearse(Controller(cluster, scheduler, _SameBelief(), correction, events.IN_CYCLES))
 
 
 def rehearse(controller: Controller) -> None:

@@ -137,7 +137,7 @@ def _run_tasks(scenario: Scenario, watch: ProgressCallback | None) -> Schedule:
     if learned is not None and not isinstance(learned, HistoryWorkload):
         raise InputError(
             "a replay of tasks learns from nothing else than jobs and their tasks",
-            field="learned_before",
+            field="--learn-from",
             value=type(learned).__name__,
             expected="a log, or a workload folder",
         )

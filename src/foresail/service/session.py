@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from foresail.control.policy import parse_policy
-from foresail.live.cluster_contact import FirstContact
+from foresail.live.cluster_contact import ClusterContact, FirstContact
 from foresail.live.cluster_plugin import RunContext
 from foresail.live.daemon import Daemon
 from foresail.live.run_directory import RunHistory
@@ -79,4 +79,4 @@ def daemon_of(
         controller.take_over(known.run)
     log.follow(controller.state)
     history = RunHistory(None, snapshots.note)
-    return Daemon(controller, log, adapter, inbox, history, None, snapshots)
+    return Daemon(controller, log, ClusterContact(adapter), inbox, history, None, snapshots)

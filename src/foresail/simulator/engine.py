@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -94,7 +94,9 @@ def simulate_events(
         controller.scheduler.watch_use(shared.measured)
     else:
         in_parts = controller.state.starts_tasks
-        runtime_of = runtimes_of_allocations(workload) if in_parts else _of_whole_jobs(truth)
+        runtime_of = (
+            runtimes_of_allocations(workload) if in_parts else lambda each: truth[each.job_id]
+        )
         execution = simulated_cluster.FixedRuntimes(
             runtime_of, job_of, controller.cluster, conditions, enforces_limits=enforce_limits
         )
@@ -148,14 +150,10 @@ def _shared_nodes() -> Any:
     if entry is None:
         raise InputError(
             "tasks that share nodes are simulated by a package that is not installed",
-            field="share_nodes",
+            field="--share-nodes",
             expected="foresail-studies installed too, or nodes that are not shared",
         )
     return entry.build(NoParameters())
-
-
-def _of_whole_jobs(truth: Mapping[str, float]) -> Callable[[Allocation], float]:
-    return lambda allocation: truth[allocation.job_id]
 
 
 @contextmanager

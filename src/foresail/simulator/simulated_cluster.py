@@ -225,15 +225,13 @@ class SimulatedCluster:
         return self._soonest
 
     def _find_soonest(self) -> float:
-        ends, soonest = self._ends, self._execution.next_seconds
         if self._refused:
             return self._refused[0].time
-        while ends:
-            time = ends[0][0]
-            if ends[0][2].end_seconds == time:
-                soonest = min(soonest, time)
-                break
+        ends, soonest = self._ends, self._execution.next_seconds
+        while ends and ends[0][2].end_seconds != ends[0][0]:
             heapq.heappop(ends)
+        if ends and ends[0][0] < soonest:
+            soonest = ends[0][0]
         return min(soonest, self._node_events[-1].time) if self._node_events else soonest
 
     def reports(self, now: float) -> Sequence[news.Event]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from foresail.cli import renting_options
+from foresail.cli.formats import naming_options
 from foresail.cli.log_options import LogOptions, LogPath
 from foresail.cli.progress import doing
 
@@ -114,7 +115,7 @@ def command(
     )
     from foresail.reports.renting.advice_words import UNWAITED_COUNTS, how_sure, rests_on, sentences
 
-    with renting_options.naming_options(_OPTIONS):
+    with naming_options(_OPTIONS):
         question = AdviceQuestion(
             owned=owned,
             node=node,
@@ -152,7 +153,7 @@ def command(
         progress(f"runtimes by {runtimes}", 0, 1)
         by = "" if runtimes == KNOWN else runtimes
         believed = believed_runtimes(workload, runtimes) if by else None
-        with renting_options.naming_options(_OPTIONS):
+        with naming_options(_OPTIONS):
             advice = advise(workload, catalogue, question, believed, by, transient, progress)
     answer = record(advice, catalogue)
     answering.answer(

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from foresail.cli import renting_options
-from foresail.cli.formats import require_output
+from foresail.cli.formats import naming_options, require_output
 from foresail.cli.log_options import LogOptions, LogPath
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
@@ -93,12 +93,12 @@ def command(
 
     if provider not in PROVIDERS:
         raise UnknownNameError("provider", provider, PROVIDERS)
-    with renting_options.naming_options(_OPTIONS):
+    with naming_options(_OPTIONS):
         forecast = ForecastSettings(risk, growth=growth, growth_spread=growth_spread, seed=seed)
     given: dict[str, tuple[float, ...]] = {}
     if forecast_error:
         given["demand_errors"] = renting_options.numbers_of(forecast_error, "--forecast-error")
-    with renting_options.naming_options(_OPTIONS):
+    with naming_options(_OPTIONS):
         request = MixRequest(
             provider=provider,
             transient=not without_transient,
@@ -117,7 +117,7 @@ def command(
         )
     workload = load_cleaned(log, log_options, filters or renting_options.STANDARD_FILTERS)
     request = replace(request, transient_terms=lives)
-    with renting_options.naming_options(_OPTIONS), doing("choosing what to buy"):
+    with naming_options(_OPTIONS), doing("choosing what to buy"):
         report = mix(workload, catalogue, request)
     answer = PurchaseAnswer(
         log=log.name,
@@ -159,5 +159,5 @@ def _transient(
             field="--lifetime",
             value=lifetime,
         )
-    with renting_options.naming_options({"mean_hours": "--lifetime"}):
+    with naming_options({"mean_hours": "--lifetime"}):
         return replace(sold, revocation=ExponentialRevocation(lifetime))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from foresail.cli.formats import refuse, require_output
+from foresail.cli.formats import naming_options, refuse, require_output
 from foresail.cli.progress import doing
-from foresail.cli.renting_options import AnswerOptions, naming_options
+from foresail.cli.renting_options import AnswerOptions
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
