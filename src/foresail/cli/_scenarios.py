@@ -31,6 +31,10 @@ ConventionsName: TypeAlias = Annotated[
         help="Order of things at equal times: standard, predictsim.",
     ),
 ]
+EnforceLimits: TypeAlias = Annotated[
+    bool, typer.Option("--enforce-limits", help="End jobs at their requested time.")
+]
+
 _OPTIONS: Final = {
     "cycle_seconds": "--cycle",
     "start_delay_seconds": "--start-delay",
@@ -46,7 +50,6 @@ class ScenarioOptions:
     """The options as given; None where they were not.
 
     Options:
-        enforce_limits: End jobs at their requested time.
         events FILE: Write the event log, for foresail explain; with several policies, FILE-1,
             FILE-2 ...
         on_nodes: Place tasks on the workload's own nodes.
@@ -67,7 +70,7 @@ class ScenarioOptions:
     """
 
     conventions: ConventionsName = "standard"
-    enforce_limits: bool = False
+    enforce_limits: EnforceLimits = False
     events: Path | None = None
     on_nodes: bool = False
     share_nodes: bool = False

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from foresail.cli._scenarios import ConventionsName
+from foresail.cli._scenarios import ConventionsName, EnforceLimits
 from foresail.cli.formats import TableFormat, TableFormatOption, made_by, print_json, print_table
 from foresail.cli.log_options import CommandGroup, FilterNames, Plugins
 from foresail.cli.progress import doing
@@ -82,7 +82,7 @@ def run(
     policies: list[str] | None = None,
     filters: FilterNames = None,
     conventions: ConventionsName = "standard",
-    enforce_limits: bool = False,
+    enforce_limits: EnforceLimits = False,
     workers: int | None = None,
     dask: str | None = None,
     plugins: Plugins = None,
@@ -94,7 +94,6 @@ def run(
         output DIR: Results; what is there is not run again.
         triples: The study's 128 triples and 2 clairvoyant ones.
         policies --with POLICY: A policy; see foresail policies.
-        enforce_limits: End jobs at their requested time.
         workers (1..): Processes on this machine [one per processor].
         dask ADDRESS: Run on the Dask cluster of this scheduler.
     """
