@@ -225,7 +225,7 @@ ENTRY = "[foresail.plugins]\nthem = them.policies.mine"
     ],
 )
 def test_a_mistake_of_another_distribution(tmp_path, right, wrong, entry, says):
-    """Its files come by entry points, and are named like those of a user, in a process of its own."""
+    """Its files come by entry points, and are named like those of a user."""
     place = tmp_path / "them" / "policies"
     place.mkdir(parents=True)
     for each in (place, place.parent):
