@@ -133,6 +133,8 @@ class Entry:
 
 _ENTRIES: dict[tuple[str, str], Entry] = {}
 _PLUGINS: dict[Path, str] = {}
+_BROUGHT: set[str] = set()
+"""Outermost names of the modules from outside the house that bring plug-ins."""
 
 
 def register(family: str, name: str, parameters: type = NoParameters) -> Callable[[Build], Build]:
@@ -243,6 +245,7 @@ def _import(module: str) -> None:
 
 def _bring(module: str, source: object, load: Callable[[], object]) -> None:
     """Load a module from outside the house; ``InputError`` if it, or what it registers, fails."""
+    _BROUGHT.add(module.partition(".")[0])
     try:
         load()
     except Exception as error:
@@ -270,23 +273,12 @@ def loaded_plugins() -> Mapping[Path, str]:
     return MappingProxyType(_PLUGINS)
 
 
-@cache
-def _plugged_in() -> frozenset[str]:
-    """Names of the packages of other distributions that bring plug-ins."""
-    from importlib.metadata import entry_points
-
-    groups = ("foresail.plugins", *(f"foresail.{family}" for family in FAMILIES))
-    return frozenset(
-        each.module.partition(".")[0] for group in groups for each in entry_points(group=group)
-    )
-
-
 def _family_in(module: str) -> str | None:
     """Return the family, in words, of what a module from outside the house registers.
 
     None: it is of the house, or of nobody who brings plug-ins.
     """
-    if not (module.startswith(_PLUGIN_PREFIX) or module.partition(".")[0] in _plugged_in()):
+    if module.partition(".")[0] not in _BROUGHT:
         return None
     families = {each.family for each in _ENTRIES.values() if each.build.__module__ == module}
     return families.pop().replace("_", " ") if len(families) == 1 else "plug-in"
