@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from foresail_slurm.bursting import Journal, Went
-from real_slurm import as_operator, cluster, run_as, submit
+from real_slurm import as_operator, cluster, run_as, slurm, submit
+
+__all__ = ["slurm"]
 
 FORESAIL = [sys.executable, "-c", "from foresail.cli.main import main; main()", "slurm"]
 WHERE = ["main", "cloud", "--tried", "tried"]
@@ -137,3 +139,28 @@ def test_jobs_go_to_nodes_that_are_rented(bursting_slurm: dict[str, str], tmp_pa
     assert trials["runs"] == 4
     assert 2 * 3 + 2 * 12 + 2 * 2 <= trials["cost"] <= 2 * 6 + 2 * 60 + 2 * 6
     assert 0.0 < trials["cost_foreseen"] <= 12 * (2 + 2 + 1 + 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slurm", ["slurm-newer"], indirect=True)
+def test_a_newer_slurm_takes_the_same_orders(slurm: dict[str, str], tmp_path: Path) -> None:
+    """Without accounting nothing is learned, which is said; a trial is cut, its job comes home."""
+    for words in (
+        ["update", "PartitionName=main", "Nodes=n1"],
+        ["create", "PartitionName=cloud", "Nodes=n2"],
+        ["create", "PartitionName=tried", "Nodes=n2", "MaxTime=5"],
+    ):
+        subprocess.run(["scontrol", *words], env=slurm, check=True)
+    first = submit(slurm, "-n", "4", "-t", "20", "--wrap", "sleep 50")
+    short, long = (submit(slurm, "-n", "1", "-t", "9", "--wrap", f"sleep {n}") for n in (2, 24))
+    words = ["burst", str(tmp_path / "state"), *WHERE, *TIMES]
+    mover = subprocess.Popen([*FORESAIL, *words], env=slurm, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 240.0
+    while any(jobs(slurm)[each][0] != "CD" for each in (first, short, long)):
+        assert time.monotonic() < end, jobs(slurm)
+        time.sleep(1.0)
+    mover.terminate()
+    _, lines = mover.communicate()
+    assert "nothing was learned" in lines
+    assert [jobs(slurm)[each][1] for each in (first, short, long)] == ["main", "tried", "main"]
+    assert re.findall(r"(\d+) is not done after .*: cut", lines) == [long], lines

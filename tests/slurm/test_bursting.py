@@ -384,8 +384,9 @@ def rounds(monkeypatch, tmp_path) -> Iterator[tuple[Rounds, Journal, list[tuple[
     def ask(words: tuple[str, ...]) -> str:
         asked.append(words)
         assert words[1].removeprefix("JobId=") in Journal(tmp_path).marks
-        return "" if "JobId=7" in words else "Job is no longer pending execution"
+        return "" if "JobId=7" in words else refusals[-1]
 
+    refusals = ["Job is no longer pending execution"]
     rows = [ROW, ROW._replace(JobArrayID="8")]
     odd = JOB._replace(StartTime=str(NOW + 900.0), Feature="big")  # nothing is forecast of it
     queue = [odd._replace(JobArrayID=each) for each in ("7", "8")]
@@ -396,7 +397,7 @@ def rounds(monkeypatch, tmp_path) -> Iterator[tuple[Rounds, Journal, list[tuple[
     monkeypatch.setattr(renting, "ask", ask)
     monkeypatch.setattr(renting.time, "time", lambda: NOW)
     made = Rounds(bursting("short-waits-wait"), journal, lines.append)
-    made.lines = lines
+    made.lines, made.refusals = lines, refusals
     with journal.alone():
         yield made, journal, asked
 
@@ -412,6 +413,25 @@ def test_a_round_notes_then_orders(rounds) -> None:
     assert [each[1] for each in asked] == ["JobId=7", "JobId=8", "JobId=7"]
     assert made.lines[0] == "none learned"
     assert made.lines[2].endswith("goes to cloud: Job is no longer pending execution")
+
+
+def test_who_comes_back_is_asked_for_soon_again(rounds, monkeypatch) -> None:
+    """Slurm refuses changes of a job that it has just requeued; who goes away has more time."""
+    made, journal, asked = rounds
+    held = THERE._replace(JobArrayID="8", Reason=CUT, RestartCnt="1")
+    monkeypatch.setattr(renting, "read_burst", lambda *_: [held])
+    journal.note("8", TRIED)
+    for seconds, orders in ((0.0, 1), (2.9, 1), (3.1, 2)):
+        monkeypatch.setattr(renting.time, "time", lambda at=NOW + seconds: at)
+        made.round()
+        assert len(asked) == orders
+    monkeypatch.setattr(renting, "read_burst", lambda *_: [ROW._replace(JobArrayID="8")])
+    journal.note("8", RENTED)
+    for seconds, orders in ((10.0, 3), (309.0, 3), (311.0, 4), (612.0, 5), (616.0, 6)):
+        made.refusals.append("Resource temporarily unavailable" if seconds > 600.0 else "no")
+        monkeypatch.setattr(renting.time, "time", lambda at=NOW + seconds: at)
+        made.round()
+        assert len(asked) == orders
 
 
 def test_a_dry_run_changes_nothing(rounds) -> None:

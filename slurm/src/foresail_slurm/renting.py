@@ -26,7 +26,9 @@ from foresail_slurm.state import SlurmState, state_of
 _EVERY_SECONDS: Final = 1.0
 _LEARN_SECONDS: Final = 600.0
 _REFUSED_SECONDS: Final = 300.0
-"""A job that Slurm has refused to move is tried again after so long."""
+_AGAIN_SECONDS: Final = 3.0
+"""A job that Slurm refuses to move away is tried again after so long; sooner if it comes back, or
+is temporarily not to be changed: as in 24.11 for some seconds after it came or was requeued."""
 
 _MEDIAN: Final = 0.5
 _ORDERING: Final = frozenset({"Operator", "Administrator"})
@@ -86,7 +88,7 @@ class Rounds:
         Raises ``ConnectionError`` or ``InputError`` if Slurm does not answer or takes no orders.
         """
         now, at = time.time(), self._bursting
-        self._refused = {k: v for k, v in self._refused.items() if now - v < _REFUSED_SECONDS}
+        self._refused = {k: v for k, v in self._refused.items() if now < v}
         rows, nodes = read_burst(at.fixed, at.rented, at.tried), read_nodes()
         beliefs: list[SlurmBeliefs] = []
 
@@ -105,7 +107,8 @@ class Rounds:
                     self._journal.note(job_id, mark)
                 refusal = ask(words) if words else ""
                 if refusal:
-                    self._refused[job_id] = now
+                    is_back = mark is None or mark.place == at.fixed or "temporarily" in refusal
+                    self._refused[job_id] = now + (_AGAIN_SECONDS if is_back else _REFUSED_SECONDS)
                 self._say(f"{job_id} {sentence}" + (f": {refusal}" if refusal else ""))
 
     def _learn(self, now: float) -> tuple[StartForecaster, JobHistory]:
