@@ -72,6 +72,87 @@ def test_all_that_was_ever_shown_stays(changes, draw):
         assert tuple(listed) == entries
 
 
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class Kept:
+    number: int
+    word: str = ""
+
+
+def kept(*numbers):
+    """A roster in two groups of two kinds each."""
+    made = Roster(lambda each: each.number, lambda each: (each.number % 2, each.number % 4))
+    for number in numbers:
+        made.put(str(number), Kept(number))
+    return made
+
+
+_SUCCESSIONS = st.lists(
+    st.sampled_from(("put", "change", "take", "alter", "look", "look at all", "show", "drop")),
+    max_size=60,
+)
+
+
+@given(_SUCCESSIONS, st.randoms())
+def test_altered_entries_are_as_if_they_were_made_at_once(changes, draw):
+    """Against copies, with lists that are still there and others that nobody has any more."""
+    jobs, model, shown = kept(), {}, []
+    jobs._most = 3
+    for number, change in enumerate(changes):
+        some = draw.choice(sorted(model)) if model else None
+        if change == "put" or some is None:
+            model[number] = Kept(number)
+            jobs.put(str(number), model[number])
+        elif change == "change":
+            model[some] = Kept(some, f"{model[some].word}!")
+            jobs.put(str(some), model[some])
+        elif change == "take":
+            assert jobs.take(str(some)) == model.pop(some)
+        elif change == "alter":
+            jobs.alter((some % 2, some % 4), {"word": str(number)})
+            model |= {each: Kept(each, str(number)) for each in model if each % 4 == some % 4}
+        elif change == "look":
+            assert jobs.by_id[str(some)] == model[some]
+        elif change == "look at all":
+            assert {each.number: each for each in jobs.by_id.values()} == model
+        elif change == "show":
+            shown.append((jobs.listed(), tuple(model[each] for each in sorted(model))))
+        elif shown:
+            shown.pop(draw.randrange(len(shown)))
+    for listed, entries in shown:
+        assert tuple(listed) == entries
+    assert tuple(jobs.copy().listed()) == tuple(model[each] for each in sorted(model))
+
+
+def test_a_kind_is_altered_without_a_look_at_its_entries():
+    jobs, followed = kept(*range(8)), Followed()
+    followed.changes_to(jobs.listed())
+    jobs.alter((1, 3), {"word": "new"})
+    assert dict(jobs._entries) == {str(number): Kept(number) for number in range(8)}
+    jobs.put("9", Kept(9))
+    jobs.put("11", Kept(11))
+    (altered, *puts) = followed.changes_to(jobs.listed())
+    assert (altered.kind, altered.values) == ((1, 3), {"word": "new"})
+    assert puts == [(None, Kept(9)), (None, Kept(11))]
+    assert [jobs.by_id[each].word for each in ("1", "3", "7", "11")] == ["", "new", "new", ""]
+    assert {kind: [*keys] for kind, keys in jobs.kinds_of([1, 5])} == {
+        (1, 1): ["1", "5", "9"],
+        (1, 3): ["3", "7", "11"],
+    }
+
+
+def test_a_list_is_made_before_its_entries_are_altered_and_only_if_somebody_has_it():
+    jobs = kept(1, 2, 3)
+    before = jobs.listed()
+    jobs.alter((1, 3), {"word": "new"})
+    assert before._entries == (Kept(1), Kept(2), Kept(3))
+    jobs.listed()
+    asked = []
+    jobs.in_order = lambda: asked.append(1)  # type: ignore[method-assign]
+    jobs.alter((1, 3), {"word": "newer"})
+    assert asked == []
+
+
 def test_who_comes_back_is_put_into_place():
     jobs = roster(1, 2, 3)
     jobs.take("2")

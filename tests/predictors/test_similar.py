@@ -163,6 +163,31 @@ def test_a_runtime_teaches_at_least_the_shortest():
     assert taught([0.0], job).predict(job, 0.0) == taught([1.0], job).predict(job, 0.0)
 
 
+def test_jobs_of_a_likeness_are_believed_the_same():
+    """Whatever else they are: a controller asks about one of them."""
+    predictor = Similar(SimilarParameters())
+    past = random_history(seed=23, jobs=300)
+    for now, kind, i in past.events:
+        if kind == SUBMITTED:
+            predictor.predict(past.jobs[i], now)
+        elif kind == END:
+            predictor.observe(past.jobs[i], past.outcome(i))
+    assert predictor.likens_jobs
+    for job in past.jobs[:50]:
+        two = replace(job.stages[0], tasks=2, request=replace(job.stages[0].request, cpus=1.5))
+        one = replace(two, tasks=1, request=replace(two.request, cpus=3.0, memory_bytes=7.0))
+        alike = [
+            replace(job, job_id="one", submit_seconds=1e6, stages=(one,), group="g", queue="q"),
+            replace(job, job_id="two", submit_seconds=2e6, stages=(two,), partition="p"),
+        ]
+        assert alike[0].likeness == alike[1].likeness
+        for each in alike:
+            predictor.predict(each, 2e6)
+        assert predictor.refreshed(alike[0], 3e6) == predictor.refreshed(alike[1], 3e6)
+        for each in alike:
+            predictor.withdrawn(each, 3e6)
+
+
 @pytest.mark.parametrize("classes", [1, 5, 8, 40])
 def test_a_full_table_keeps_working(classes):
     """Each of its rows is of another class, and beliefs stay finite."""

@@ -95,6 +95,16 @@ class Wavering(Predictor):
         pass
 
 
+class Likening(Wavering):
+    """Believes the same of all jobs that wait and are alike."""
+
+    likens_jobs = True
+
+    def refreshed(self, job, now):
+        low = random.Random(repr((job.likeness, now))).uniform(1.0, 20.0)
+        return Uniform(low, 2.0 * low)
+
+
 class Doubling:
     def correct(self, job, prediction, initial, current, corrections):
         del job, prediction, initial, corrections
@@ -143,13 +153,49 @@ def led_through_a_day(loop, draw, shares=(0.1, 0.3, 0.7)):
 
 @pytest.mark.parametrize("conventions", [STANDARD, PREDICTSIM], ids=["standard", "predictsim"])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_it_decides_as_if_it_had_seen_nothing_before(policy, conventions):
+@pytest.mark.parametrize("predictor", [Wavering, Likening])
+def test_it_decides_as_if_it_had_seen_nothing_before(predictor, policy, conventions):
     draw = random.Random(repr((policy, conventions.name)))
     witness = Witness(parse_policy(policy).scheduler.build)
-    loop = Controller(CLUSTER, witness, Wavering(draw), Doubling(), conventions)
+    loop = Controller(CLUSTER, witness, predictor(draw), Doubling(), conventions)
     for _ in led_through_a_day(loop, draw):
         pass
     assert witness.compared > 60
+
+
+@pytest.mark.parametrize("policy", ["foresail", "easy(queue=shortest)"])
+def test_jobs_alike_are_asked_about_once_and_all_believed_the_same(policy):
+    """One controller asks about one job of a kind, the other about each: all else is the same."""
+    scheduler = parse_policy(policy).scheduler.build
+    draws = [random.Random(7), random.Random(7)]
+    once, each = (Likening(draw) for draw in draws)
+    each.likens_jobs = False
+    asked = {once: 0, each: 0}
+
+    def count(predictor):
+        refreshed = predictor.all_refreshed
+
+        def counted(jobs, now):
+            asked[predictor] += len(jobs)
+            return refreshed(jobs, now)
+
+        predictor.all_refreshed = counted
+
+    logs, days = [], []
+    for predictor, draw in zip((once, each), draws, strict=True):
+        count(predictor)
+        logs.append(MemoryLog(Manifest(policy, CLUSTER)))
+        loop = Controller(CLUSTER, scheduler(), predictor, Doubling(), log=logs[-1])
+        days.append(led_through_a_day(loop, draw))
+    for one, other in zip(*days, strict=True):
+        assert one.pending == other.pending
+        assert [*one.running.values()] == [*other.running.values()]
+        for queue in one.scheduler._queues:  # of partitions, which plan with the beliefs there
+            for pending in queue.table.waiting():
+                known = one.state.startable.get(pending.job.job_id)
+                assert known is None or known.prediction == pending.prediction
+    assert logs[0].records == logs[1].records
+    assert 0 < asked[once] < asked[each]
 
 
 @pytest.mark.parametrize("conventions", [STANDARD, PREDICTSIM], ids=["standard", "predictsim"])

@@ -581,12 +581,25 @@ class Controller:
     def _refresh_predictions(self) -> None:
         """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
         users = self._learned_of if self._refreshes else ()
-        waiting = self.state.startable_roster.of_groups(users)
-        beliefs = self.predictor.all_refreshed([each.job for each in waiting], self.now)
-        self.state.believe_all(waiting, beliefs)
+        state, likens = self.state, self.predictor.likens_jobs
+        kinds = state.startable_roster.kinds_of(users)
+        if not likens:
+            kinds = [(kind, (job_id,)) for kind, job_ids in kinds for job_id in job_ids]
+            kinds.sort(key=lambda each: state.submitted_job(*each[1]).arrival)
+        jobs = [state.submitted_job(next(iter(job_ids))).job for _, job_ids in kinds]
+        beliefs = self.predictor.all_refreshed(jobs, self.now)
         if self._log is not None:
-            for pending, belief in zip(waiting, beliefs, strict=True):
+            pairs = [
+                (state.startable[job_id], belief)
+                for (_, job_ids), belief in zip(kinds, beliefs, strict=True)
+                for job_id in job_ids
+            ]
+            for pending, belief in sorted(pairs, key=lambda pair: pair[0].arrival):
                 self._log.refreshed(pending, belief)
+        if likens:
+            state.believe_of_kinds([kind for kind, _ in kinds], beliefs)
+        else:
+            state.believe_all(jobs, beliefs)
         self._learned_of.clear()
 
     def _withdraw(self, withdrawn: Iterable[Withdrawn]) -> None:

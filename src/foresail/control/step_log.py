@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from foresail.control.waiting_reasons import WaitingReasons
 from foresail.model import decision as decisions
-from foresail.model.containers import Followed, Listed, quickly_made, replaced
+from foresail.model.containers import Altered, Followed, Listed, quickly_made, replaced
 from foresail.model.distribution import Distribution
 from foresail.model.event import ClusterAvailable, ClusterUnavailable, Event
 from foresail.model.free_resources import FreeResources
@@ -115,8 +115,11 @@ class _ReasonTracker:
             if changes is None:
                 moved = None
             elif moved is not None:
-                for before, after in changes:
-                    entry = after or before
+                for change in changes:
+                    if isinstance(change, Altered):
+                        moved.update(roster.of_kind(change.kind))
+                        continue
+                    entry = change[1] or change[0]
                     assert entry is not None
                     moved.add(entry.job.job_id)
         return moved

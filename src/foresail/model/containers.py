@@ -10,11 +10,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from array import array
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, fields
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
+from dataclasses import MISSING, Field, dataclass, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, get_type_hints, overload
+from weakref import ReferenceType, ref
 
 import msgspec
 
@@ -152,8 +161,25 @@ _MANY: Final = 8_192
 """And however many: each keeps entries that are gone."""
 
 
-class _Changes(list[tuple[Entry | None, Entry | None]]):
-    """Some successive changes, as entries before and after; what follows them, in time.
+_MOST_SHOWN: Final = 64
+"""Lists of a roster after which those are looked for that nobody has any more."""
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """A change of all entries of a kind at once: they get these values of fields."""
+
+    kind: tuple[Hashable, ...]
+    values: Mapping[str, Any]
+
+
+Change: TypeAlias = tuple[Entry | None, Entry | None] | Altered
+"""One entry before and after, or many."""
+
+
+class _Changes(list[Change[Entry]]):
+    """Some successive changes; what follows them, in time.
 
     The first of them is numbered ``begin``. Those before are known as long as these are the latest.
     """
@@ -166,9 +192,7 @@ class _Changes(list[tuple[Entry | None, Entry | None]]):
         self.before = before
         self.following: _Changes[Entry] | None = None
 
-    def from_before(
-        self, earlier: int, later: int
-    ) -> list[tuple[Entry | None, Entry | None]] | None:
+    def from_before(self, earlier: int, later: int) -> list[Change[Entry]] | None:
         """From the number of an earlier change to before one of these; None: it is forgotten."""
         before = self.before
         if before is None or not before.begin <= earlier <= later:
@@ -176,45 +200,103 @@ class _Changes(list[tuple[Entry | None, Entry | None]]):
         return before[earlier - before.begin :] + self[: later - self.begin]
 
 
+class _UpToDate(Mapping[Key, Entry]):
+    """Entries by key; those that were altered are made when they are looked at."""
+
+    __slots__ = ("_roster",)
+
+    def __init__(self, roster: Roster[Key, Entry]) -> None:
+        self._roster = roster
+
+    def __getitem__(self, key: Key) -> Entry:
+        return self._roster._made(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._roster._entries
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._roster._entries)
+
+    def __len__(self) -> int:
+        return len(self._roster._entries)
+
+    def values(self) -> ValuesView[Entry]:
+        """All entries, made now."""
+        self._roster._make_all()
+        return self._roster._entries.values()
+
+
 class Roster(Generic[Key, Entry]):
     """Entries by key, in the order of a number that each has.
 
+    Those of a ``kind`` are altered at once; the first part of it is their group.
     ``by_id`` is to be read only; its order is that of the numbers unless one was put back.
     """
 
     def __init__(
-        self, number: Callable[[Entry], int], group: Callable[[Entry], Hashable] | None = None
+        self,
+        number: Callable[[Entry], int],
+        kind: Callable[[Entry], tuple[Hashable, ...]] | None = None,
     ) -> None:
         self._number = number
-        self._group = group or number
-        self._by_group: defaultdict[Hashable, dict[Key, None]] | None = None  # nobody has asked
+        self._kind = kind
+        self._by_group: dict[Hashable, dict[tuple[Hashable, ...], dict[Key, None]]] | None = None
         self._entries: dict[Key, Entry] = {}
+        self._late: dict[tuple[Hashable, ...], tuple[int, Mapping[str, Any]]] = {}
+        self._alterations = 0
+        self._made_at: dict[Key, int] = {}
+        self._kinds: dict[Key, tuple[Hashable, ...]] = {}
         self._is_ordered = True
         self._last = -1
         self._changes: _Changes[Entry] = _Changes()
         self._most = _FEW
         self._shown: Listed[Entry] | None = None
-        self.by_id: Mapping[Key, Entry] = MappingProxyType(self._entries)
+        self._all_shown: list[ReferenceType[Listed[Entry]]] = []
+
+    @property
+    def by_id(self) -> Mapping[Key, Entry]:
+        """Entries by key, as they are at any time."""
+        return MappingProxyType(self._entries) if self._kind is None else _UpToDate(self)
 
     def copy(self) -> Roster[Key, Entry]:
         """Another roster with the same entries."""
-        twin: Roster[Key, Entry] = Roster(self._number, self._group)
+        twin: Roster[Key, Entry] = Roster(self._number, self._kind)
+        self._make_all()
         for key, entry in self._entries.items():
             twin.put(key, entry)
         return twin
 
+    def _made(self, key: Key) -> Entry:
+        """Return the entry of a key, made now if it was altered."""
+        entry = self._entries[key]
+        if self._late:
+            altered = self._late.get(self._kinds[key])
+            if altered is not None and altered[0] > self._made_at[key]:
+                self._made_at[key] = altered[0]
+                entry = self._entries[key] = replaced(entry, **altered[1])
+        return entry
+
+    def _make_all(self) -> None:
+        """Make all entries that were altered."""
+        for kind, (number, values) in self._late.items():
+            for key in self.of_kind(kind):
+                if number > self._made_at[key]:
+                    self._entries[key] = replaced(self._entries[key], **values)
+                    self._made_at[key] = number
+        self._late.clear()
+
     def put(self, key: Key, entry: Entry) -> None:
         """Enter one, or another entry for one that is in it."""
-        before = self._entries.get(key)
+        before = self._made(key) if key in self._entries else None
         if before is None:
             number = self._number(entry)
             if number < self._last:
                 self._is_ordered = False
             else:
                 self._last = number
-            if self._by_group is not None:
-                self._by_group[self._group(entry)][key] = None
         self._entries[key] = entry
+        if self._by_group is not None:
+            self._note_kind(self._by_group, key)
         self._shown = None
         changes = self._changes
         changes.append((before, entry))
@@ -223,12 +305,18 @@ class Roster(Generic[Key, Entry]):
 
     def take(self, key: Key) -> Entry:
         """Take one out; raises ``KeyError`` if it is not in it."""
-        entry = self._entries.pop(key)
-        if self._by_group is not None:
-            group = self._group(entry)
-            del self._by_group[group][key]
-            if not self._by_group[group]:
-                del self._by_group[group]
+        entry = self._made(key)
+        del self._entries[key]
+        kind = self._kinds.pop(key, None)
+        if kind is not None and self._by_group is not None:
+            del self._made_at[key]
+            kinds = self._by_group[kind[0]]
+            del kinds[kind][key]
+            if not kinds[kind]:
+                del kinds[kind]
+                self._late.pop(kind, None)
+            if not kinds:
+                del self._by_group[kind[0]]
         self._shown = None
         changes = self._changes
         changes.append((entry, None))
@@ -236,28 +324,54 @@ class Roster(Generic[Key, Entry]):
             self._turn_over()
         return entry
 
-    def exchange(self, entries: Iterable[tuple[Key, Entry]]) -> None:
-        """Enter others for those of these keys, which are in it, their groups and numbers alike."""
-        known, changes = self._entries, self._changes
-        for key, entry in entries:
-            changes.append((known[key], entry))
-            known[key] = entry
+    def alter(self, kind: tuple[Hashable, ...], values: Mapping[str, Any]) -> None:
+        """Replace fields of the entries of a kind, of each once it is looked at.
+
+        Each time they are the same fields, none from which numbers or kinds follow.
+        """
         self._shown = None
-        if len(changes) > self._most:
+        for shown in self._all_shown:  # what is shown stays as it is
+            if (listed := shown()) is not None:
+                listed.materialise()
+        self._all_shown.clear()
+        self._known_kinds()
+        self._alterations += 1
+        self._late[kind] = self._alterations, values
+        self._changes.append(Altered(kind, values))
+        if len(self._changes) > self._most:
             self._turn_over()
 
-    def of_groups(self, groups: Iterable[Hashable]) -> list[Entry]:
-        """Entries of some groups, by number."""
-        known = self._entries
+    def _known_kinds(self) -> dict[Hashable, dict[tuple[Hashable, ...], dict[Key, None]]]:
+        """Return all entries by group and kind, which are followed once somebody has asked."""
         if self._by_group is None:
-            self._by_group = defaultdict(dict)
-            for key, entry in known.items():
-                self._by_group[self._group(entry)][key] = None
-        found = [known[key] for group in groups for key in self._by_group.get(group, ())]
-        return sorted(found, key=self._number)
+            self._by_group = {}
+            for key in self._entries:
+                self._note_kind(self._by_group, key)
+        return self._by_group
+
+    def _note_kind(
+        self, by_group: dict[Hashable, dict[tuple[Hashable, ...], dict[Key, None]]], key: Key
+    ) -> None:
+        """Note of which kind an entry is that has been put in, and that it is up to date."""
+        self._made_at[key] = self._alterations
+        if key not in self._kinds and self._kind is not None:
+            kind = self._kinds[key] = self._kind(self._entries[key])
+            by_group.setdefault(kind[0], {}).setdefault(kind, {})[key] = None
+
+    def kinds_of(
+        self, groups: Iterable[Hashable]
+    ) -> list[tuple[tuple[Hashable, ...], Collection[Key]]]:
+        """Kinds of all entries of some groups, and the keys of each."""
+        known = self._known_kinds()
+        return [each for group in groups for each in known.get(group, {}).items()]
+
+    def of_kind(self, kind: tuple[Hashable, ...]) -> Collection[Key]:
+        """Keys of all entries of a kind."""
+        return self._known_kinds().get(kind[0], {}).get(kind, ())
 
     def in_order(self) -> list[Entry]:
         """All entries, by number."""
+        self._make_all()
         if not self._is_ordered:
             entries = sorted(self._entries.items(), key=lambda each: self._number(each[1]))
             self._entries.clear()
@@ -271,6 +385,10 @@ class Roster(Generic[Key, Entry]):
             changes = self._changes
             version = changes.begin + len(changes)
             self._shown = Listed(self, changes, version, len(self._entries))
+            if self._kind is not None:
+                self._all_shown.append(ref(self._shown))
+            if len(self._all_shown) > _MOST_SHOWN:
+                self._all_shown = [each for each in self._all_shown if each() is not None]
         return self._shown
 
     def as_it_was(self, changes: _Changes[Entry], version: int) -> list[Entry]:
@@ -283,8 +401,11 @@ class Roster(Generic[Key, Entry]):
         if not undone:
             return self.in_order()
         number = self._number
+        self._make_all()
         entries = {number(entry): entry for entry in self._entries.values()}
-        for before, after in reversed(undone):
+        for change in reversed(undone):
+            assert not isinstance(change, Altered)  # what was shown before that was made then
+            before, after = change
             if before is not None:
                 entries[number(before)] = before
             elif after is not None:
@@ -305,7 +426,7 @@ class Listed(LateTuple[Entry]):
     ``version`` is how often it had been changed, the last time as the last of ``changes`` then.
     """
 
-    __slots__ = ("_entries", "_length", "changes", "roster", "version")
+    __slots__ = ("__weakref__", "_entries", "_length", "changes", "roster", "version")
 
     def __init__(
         self, roster: Roster[Any, Entry], changes: _Changes[Entry], version: int, length: int
@@ -335,9 +456,7 @@ class Followed(Generic[Entry]):
         self._roster: Roster[Any, Entry] | None = None
         self._version = 0
 
-    def changes_to(
-        self, shown: Sequence[Entry]
-    ) -> Sequence[tuple[Entry | None, Entry | None]] | None:
+    def changes_to(self, shown: Sequence[Entry]) -> Sequence[Change[Entry]] | None:
         """Return how what is shown differs from the last time; None: all may be other."""
         if not isinstance(shown, Listed):
             self._roster = None

@@ -221,6 +221,11 @@ class Job:
     """Further conditions that must hold before it may start; None if there are none."""
 
     @property
+    def likeness(self) -> tuple[str | None, str | None, float | None, float]:
+        """User, name, requested seconds and cpus; of jobs alike in these much may be the same."""
+        return self.user, self.name, self.requested_seconds, self.cpus
+
+    @property
     def cpus(self) -> float:
         """Most cpus the job holds at once: the widest stage (its only one, for most jobs)."""
         stages = self.stages

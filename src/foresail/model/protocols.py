@@ -60,6 +60,10 @@ class Predictor:
         """
         raise NotImplementedError
 
+    likens_jobs: bool = False
+    """True if the same is believed of all waiting jobs of a ``Job.likeness``: it is asked about one
+    of them."""
+
     def all_refreshed(self, jobs: Sequence[Job], now: float) -> Sequence[Distribution]:
         """Return the belief about each of some jobs, like ``refreshed``."""
         return [self.refreshed(job, now) for job in jobs]

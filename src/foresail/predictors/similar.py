@@ -320,6 +320,8 @@ class Similar(RefreshingPredictor):
             ),
         )
 
+    likens_jobs = True
+
     def absorb(self, other: Similar) -> None:
         """Learn what another one with the same parameters has learned, but not jobs in flight.
 

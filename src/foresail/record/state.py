@@ -87,7 +87,7 @@ class State:
         self.free = FreeResources(cluster)
         self._in_use: FreeResources | None = None
         self._slowdowns = Slowdowns(cluster)
-        self.startable_roster: Roster[str, PendingJob] = Roster(_by_arrival, _by_user)
+        self.startable_roster: Roster[str, PendingJob] = Roster(_by_arrival, _by_likeness)
         self.waiting_for_roster: Roster[str, PendingJob] = Roster(_by_arrival)
         self.too_wide_roster: Roster[str, PendingJob] = Roster(_by_arrival)
         self.held_roster: Roster[str, PendingJob] = Roster(_by_arrival)
@@ -315,15 +315,20 @@ class State:
             due_then = living if pending is before else replaced(pending, due=due)
             self.startable_roster.put(job_id, due_then)
 
-    def believe_all(self, waiting: Sequence[PendingJob], beliefs: Sequence[Distribution]) -> None:
+    def believe_all(self, jobs: Sequence[Job], beliefs: Sequence[Distribution]) -> None:
         """Give jobs that may start other predictions; those at submission are kept beside them."""
-        pairs = zip(waiting, beliefs, strict=True)
-        self.startable_roster.exchange(
-            (before.job.job_id, replaced(before, prediction=belief)) for before, belief in pairs
-        )
-        if self._in_parts:
-            for before, belief in zip(waiting, beliefs, strict=True):
-                self._believe_of_parts(before.job.job_id, belief)
+        for job_id, belief in zip([each.job_id for each in jobs], beliefs, strict=True):
+            self.startable_roster.put(job_id, replaced(self.startable[job_id], prediction=belief))
+            self._believe_of_parts(job_id, belief)
+
+    def believe_of_kinds(
+        self, kinds: Sequence[tuple[Hashable, ...]], beliefs: Sequence[Distribution]
+    ) -> None:
+        """Give all jobs that may start, of each ``Job.likeness``, the same prediction."""
+        for kind, belief in zip(kinds, beliefs, strict=True):
+            self.startable_roster.alter(kind, {"prediction": belief})
+            for job_id in self.startable_roster.of_kind(kind) if self._in_parts else ():
+                self._believe_of_parts(job_id, belief)
 
     def believe_again(self, job_id: str, first: Distribution, latest: Distribution) -> None:
         """Give a pending or running job the very beliefs that the state was made without."""
@@ -972,5 +977,7 @@ class State:
 
 
 _by_arrival: Final[Callable[[PendingJob], int]] = attrgetter("arrival")
-_by_user: Final[Callable[[PendingJob], Hashable]] = attrgetter("job.user")
+_by_likeness: Final[Callable[[PendingJob], tuple[Hashable, ...]]] = attrgetter("job.likeness")
+
+
 _by_start: Final[Callable[[RunningJob], int]] = attrgetter("start_order")

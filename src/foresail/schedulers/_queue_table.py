@@ -7,7 +7,8 @@ then. From any other view the tables are made anew, so that a decision follows f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Collection, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from struct import Struct
@@ -22,7 +23,7 @@ from foresail.kernels import columns, waiting_jobs
 from foresail.kernels.borrowed import Places
 from foresail.kernels.steps import CompiledScheduler
 from foresail.model.cluster import Partition
-from foresail.model.containers import Followed, quickly_made
+from foresail.model.containers import Altered, Change, Followed, quickly_made, replaced
 from foresail.model.decision import Placement
 from foresail.model.distribution import Booleans, Distribution, Floats, Integers
 from foresail.model.job import Job
@@ -47,6 +48,9 @@ _ROWS_PER_CHANGE: Final = 4
 """At most: of a running job, before and after, what it holds, and that it is one of its kind."""
 
 _NO_SLOTS: Final = np.zeros(0, np.int64)
+
+_NONE_ALIKE: Final = array("q")
+"""No slots."""
 
 _NOTHING: Final = (0, 0.0)
 """Amounts that a job holds elsewhere than where it runs, as ``_exactly`` gives it."""
@@ -171,6 +175,7 @@ class QueueTable:
         self._scheduler = scheduler
         self.backfills = scheduler.one_pass is not in_order_pass
         self.starts_in_order = scheduler.one_pass in (in_order_pass, easy_pass)
+        self._alike: dict[tuple[Hashable, ...], array[int]] | None = None  # not known before asked
         self._asking = 0
         self._view: ClusterView | None = None
         self._falls_due = scheduler.shares is not None or scheduler.age_limit_seconds < math.inf
@@ -447,7 +452,7 @@ class QueueTable:
     def _follow_pending(
         self,
         view: ClusterView,
-        changes: Sequence[tuple[PendingJob | None, PendingJob | None]] | None,
+        changes: Sequence[Change[PendingJob]] | None,
     ) -> bool:
         """Note what has changed among the waiting jobs; whether that is little, and in order."""
         if changes is None:
@@ -459,27 +464,25 @@ class QueueTable:
         needed = self._changed + _ROWS_PER_CHANGE * len(changes)
         if needed > self._most_changes:
             self._make_room_for_changes(needed)
-        believed: dict[str, PendingJob] = {}
-        for before, after in changes:
-            if before is None:
-                assert after is not None
-                if not self._enter(after):
-                    return False
-            elif after is None:
-                self._leave(before.job.job_id)
-            elif before.job is after.job:
-                believed[after.job.job_id] = after
-            else:
-                self._leave(before.job.job_id)
-                if not self._enter(after):
-                    return False
-        if believed:
+        believed: list[tuple[array[int], Distribution]] = []
+        for change in changes:
+            if isinstance(change, Altered):
+                believed.append((self._altered(change), change.values["prediction"]))
+                continue
+            before, after = change
+            if before is not None and after is not None and before.job is after.job:
+                believed.append((self._exchanged(after), after.prediction))
+                continue
             self._believe(believed)
+            believed.clear()
+            if before is not None:
+                self._leave(before.job.job_id)
+            if after is not None and not self._enter(after):
+                return False
+        self._believe(believed)
         return True
 
-    def _differences(
-        self, pending: Sequence[PendingJob]
-    ) -> list[tuple[PendingJob | None, PendingJob | None]]:
+    def _differences(self, pending: Sequence[PendingJob]) -> list[Change[PendingJob]]:
         """Return how these differ from those that are known to wait."""
         by_slot = self.jobs_by_slot
         known = {job_id: by_slot[slot] for job_id, slot in self.slot_of.items()} | self.wide
@@ -514,6 +517,8 @@ class QueueTable:
             self._asking += any(others)
         self.jobs_by_slot.append(pending)
         self.slot_of[job.job_id] = slot
+        if self._alike is not None:
+            self._alike.setdefault(job.likeness, array("q")).append(slot)
         known = math.nan
         if isinstance(belief, Point):
             known = belief.value
@@ -555,39 +560,58 @@ class QueueTable:
         else:
             if self._asking:
                 self._asking -= any(others_of(self.jobs_by_slot[slot].job))
+            if self._alike is not None:
+                likeness = self.jobs_by_slot[slot].job.likeness
+                self._alike[likeness].remove(slot)
+                if not self._alike[likeness]:
+                    del self._alike[likeness]
             self._note(queue.LEAVES, slot)
 
-    def _believe(self, believed: Mapping[str, PendingJob]) -> None:
-        """Update the predictions of pending jobs, by their ids; many may have the same."""
-        slots: list[int] = []
-        rows: dict[int, tuple[Floats, list[int]]] = {}
-        row_of, jobs_by_slot = self._summaries.row, self.jobs_by_slot
-        for job_id, pending in believed.items():
-            slot = self.slot_of.get(job_id)
-            if slot is None:
-                if job_id in self.wide:
-                    self.wide[job_id] = pending
-                continue
-            if pending.due is not jobs_by_slot[slot].due:
-                self._fall_due(slot, pending)
-                self._note(queue.FALLS_DUE, slot)
-            jobs_by_slot[slot] = pending
-            slots.append(slot)
-            belief = pending.prediction
-            known = rows.get(id(belief))
-            if known is None:
-                known = rows[id(belief)] = row_of(belief), []
-            known[1].append(slot)
-        for row, alike in rows.values():
-            self._tables.summaries[alike] = row
-        first, self._changed = self._changed, self._changed + len(slots)
-        changes = self._tables.changes[first : self._changed]
-        changes[:, queue.WHAT], changes[:, queue.WHO] = queue.BELIEVED, slots
-        changes[:, queue.PLANS] = [jobs_by_slot[slot].planned_seconds for slot in slots]
+    def _altered(self, change: Altered) -> array[int]:
+        """Return the slots of jobs of which something else is believed now.
 
-    def _follow_running(
-        self, changes: Sequence[tuple[RunningJob | None, RunningJob | None]] | None
-    ) -> bool:
+        Their views stay as they were, but where several partitions plan with what these say.
+        """
+        known = self.jobs_by_slot
+        if self._alike is None:
+            self._alike = {}
+            for slot in self.slot_of.values():
+                self._alike.setdefault(known[slot].job.likeness, array("q")).append(slot)
+        slots = self._alike.get(change.kind, _NONE_ALIKE)
+        if self._takes is not None:
+            for slot in slots:
+                known[slot] = replaced(known[slot], **change.values)
+        return slots
+
+    def _exchanged(self, pending: PendingJob) -> array[int]:
+        """Take another view of a job; returns its slot, if it has one."""
+        slot = self.slot_of.get(pending.job.job_id)
+        if slot is None:
+            if pending.job.job_id in self.wide:
+                self.wide[pending.job.job_id] = pending
+            return _NONE_ALIKE
+        if pending.due is not self.jobs_by_slot[slot].due:
+            self._fall_due(slot, pending)
+            self._note(queue.FALLS_DUE, slot)
+        self.jobs_by_slot[slot] = pending
+        self._tables.jobs[slot, waiting_jobs.PLANNED] = pending.planned_seconds
+        return array("q", (slot,))
+
+    def _believe(self, believed: Sequence[tuple[array[int], Distribution]]) -> None:
+        """Update the beliefs about the jobs of some slots, one after the other."""
+        where = np.frombuffer(b"".join(alike for alike, _ in believed), np.int64)
+        if not where.size:
+            return
+        first, self._changed = self._changed, self._changed + where.size
+        self._make_room_for_changes(self._changed)
+        rows = np.concatenate([self._summaries.row(belief) for _, belief in believed])
+        self._tables.summaries[where] = rows.reshape(len(believed), -1).repeat(
+            [len(alike) for alike, _ in believed], axis=0
+        )
+        changes = self._tables.changes[first : self._changed]
+        changes[:, queue.WHAT], changes[:, queue.WHO] = queue.BELIEVED, where
+
+    def _follow_running(self, changes: Sequence[Change[RunningJob]] | None) -> bool:
         """Note what has changed among those that run; whether that is known, and little."""
         if not changes:
             return changes is not None
@@ -596,7 +620,9 @@ class QueueTable:
         needed = self._changed + _ROWS_PER_CHANGE * len(changes)
         if needed > self._most_changes:
             self._make_room_for_changes(needed)
-        for before, after in changes:
+        for change in changes:
+            assert not isinstance(change, Altered)  # only what waits is
+            before, after = change
             if before is not None:
                 self._let_go(before)
             if after is not None:
@@ -641,6 +667,7 @@ class QueueTable:
         self.wide = {each.job.job_id: each for each in pending if each.job.cpus > self._total}
         self.jobs_by_slot = fitting
         self.slot_of = {each.job.job_id: slot for slot, each in enumerate(fitting)}
+        self._alike = None
         self._replace(**_blank_tables(2 * len(fitting) + _SPARE))
         mutes = self._mutes
         self._tables.codes[: len(fitting)] = [

@@ -513,7 +513,7 @@ def next_due(jobs: Floats, dues: Floats, counters: Integers) -> int:
 
 
 @part
-def take_due(at: WaitingQueue, now: float) -> None:
+def _take_due(at: WaitingQueue, now: float) -> None:
     """Jobs that are due by now go first, in order of due times."""
     jobs, counters = at.jobs, at.counters
     while True:
@@ -540,7 +540,7 @@ def bring_into_order(at: WaitingQueue, now: float) -> None:
     """Bring ages, probes and orders up to now."""
     numbers = at.numbers
     numbers[NOW] = now
-    take_due(at, now)
+    _take_due(at, now)
     if numbers[FOLLOW_PROBES] != 0.0:
         _call_queue_step(numbers[FOLLOW_PROBES], at)
     if numbers[SORT_MOVING] != 0.0:
@@ -707,8 +707,8 @@ class _Reported(NamedTuple):
     own_numbers: Floats
 
 
-queue_at: Final = arrays_at(WAITING_QUEUE)
-reported_at: Final = arrays_at(
+_queue_at: Final = arrays_at(WAITING_QUEUE)
+_reported_at: Final = arrays_at(
     types.NamedTuple((_M, _M, _I, _I, _I, types.float64[::1]), _Reported)
 )
 BESIDE_QUEUE: Final = len(WaitingQueue._fields) * PLACE
@@ -766,7 +766,6 @@ def _believe(at: WaitingQueue, changes: Floats, now: float) -> int:
     count, moved, most = 0, 0, min(len(changes), at.starts.size)
     while count < most and changes[count, WHAT] == BELIEVED:
         slot = int(changes[count, WHO])
-        at.jobs[slot, PLANNED] = changes[count, PLANS]
         hope(at.jobs, at.summaries, slot)
         count += 1
         if at.jobs[slot, AGED] != 0.0:
@@ -825,7 +824,7 @@ def _gather_plan(
 @bare_kernel
 def fill_order(now: float, places: Floats) -> None:
     """Put all slots into their places, none of which is there yet; all wait, aged ones first."""
-    at = queue_at(places, 0)
+    at = _queue_at(places, 0)
     jobs, order, counters = at.jobs, at.order, at.counters
     for slot in range(counters[SLOTS]):
         hope(jobs, at.summaries, slot)
@@ -855,8 +854,8 @@ def pass_over(now: float, soonest: float, free: float, changed: int, places: Flo
     counter ROOM_CAME is set. ``starts`` is filled with these, the plan with a row of slot and
     planned start (seconds) for each of the counted reservations.
     """
-    at = queue_at(places, 0)
-    changes, counters = reported_at(places, BESIDE_QUEUE).changes, at.counters
+    at = _queue_at(places, 0)
+    changes, counters = _reported_at(places, BESIDE_QUEUE).changes, at.counters
     done = 0
     while done < changed:
         believed = _believe(at, changes[done:changed], now)
@@ -870,7 +869,7 @@ def pass_over(now: float, soonest: float, free: float, changed: int, places: Flo
     bring_into_order(at, now)
     count = run_pass(at, now, free)
     _take_back_starts(now, count, counters, at.jobs, at.release, at.starts)
-    _gather_plan(counters, at.numbers, at.jobs, at.order, reported_at(places, BESIDE_QUEUE).plan)
+    _gather_plan(counters, at.numbers, at.jobs, at.order, _reported_at(places, BESIDE_QUEUE).plan)
     return count
 
 
@@ -905,7 +904,7 @@ def pass_again(
     slots do not wait here. What starts is put behind the former; the plan is that of this pass.
     ``order`` is room for as many rows as the order table has. Nothing else is changed in the end.
     """
-    at = queue_at(places, 0)
+    at = _queue_at(places, 0)
     jobs, release, counters, more = at.jobs, at.release, at.counters, at.starts[started:]
     waiting, aged, releases = counters[WAITING], counters[AGED_FIRST], counters[RELEASES]
     due_from, held_first = counters[DUE_FROM], at.numbers[HELD_FIRST]
@@ -939,7 +938,7 @@ def pass_again(
         )
         count = run_pass(present, now, free)
         _take_back_starts(now, count, counters, jobs, release, more)
-        _gather_plan(counters, at.numbers, jobs, order, reported_at(places, BESIDE_QUEUE).plan)
+        _gather_plan(counters, at.numbers, jobs, order, _reported_at(places, BESIDE_QUEUE).plan)
     for i in range(started):
         slot = at.starts[i]
         let_go(release, releases + started - i, now + jobs[slot, PLANNED], slot)
@@ -957,9 +956,9 @@ def find_changed_codes(free: float, behind: int, started: int, places: Floats) -
     jobs that would fit. Fills in their slots and codes, but for those that start, and the
     number of cpus of each, or of jobs before it (BEHIND); returns how many.
     """
-    at = queue_at(places, 0)
+    at = _queue_at(places, 0)
     counters, jobs, order, starts = at.counters, at.jobs, at.order, at.starts
-    reported = reported_at(places, BESIDE_QUEUE)
+    reported = _reported_at(places, BESIDE_QUEUE)
     plan, codes = reported.plan, reported.codes
     # Reservations are written into the rows for the loop, and wiped out in it.
     for i in range(counters[RESERVED]):
