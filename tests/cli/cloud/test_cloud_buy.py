@@ -217,6 +217,7 @@ def test_options_from_a_file(log, tmp_path):
     ("arguments", "field"),
     [
         (("--risk", "0"), "--risk"),
+        (("--growth-spread", "1e11"), "--growth-spread"),
         (("--risk", "1"), "--risk"),
         (("--growth", "0"), "--growth"),
         (("--growth-spread=-1",), "--growth-spread"),

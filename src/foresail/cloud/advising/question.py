@@ -12,6 +12,7 @@ import polars as pl
 
 from foresail.cloud.over_time import require_within_horizon, use_over_time
 from foresail.cloud.prices import Commitment, InstanceType, Offer, PriceCatalogue, checked_price
+from foresail.cloud.purchasing.forecast import ForecastSettings
 from foresail.cloud.purchasing.resources import running_commitments
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs, rented_family, rents
 from foresail.cloud.waiting.simulating import QUEUES, Queue, WaitingPolicy, waiting_policy
@@ -327,12 +328,10 @@ class AdviceQuestion:
         for name in ("node_price_per_hour", "wait_price_per_hour"):
             if getattr(self, name):
                 checked_price(getattr(self, name), name)
-        errors.require_at_least(
-            self, 0, "most_wait_seconds", "most_cost_per_month", "growth_spread"
-        )
+        errors.require_at_least(self, 0, "most_wait_seconds", "most_cost_per_month")
         errors.require_at_least(self, 1, "futures", "workers")
         errors.require_each_at_least(self, 0, "waiting_seconds", "short_seconds")
-        errors.require_positive(self, "growth")
+        ForecastSettings(growth=self.growth, growth_spread=self.growth_spread)  # or raises
         errors.require(self.term_years in (1, 3), self, "term_years", "1 or 3")
         sensible = self.risk is None or 0.0 < self.risk < 1.0
         errors.require(sensible, self, "risk", "above 0 and below 1")

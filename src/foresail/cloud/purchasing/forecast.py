@@ -15,7 +15,7 @@ from foresail.cloud.purchasing.resources import HeldCapacity, held_in_year
 from foresail.cloud.purchasing.stacked_demand import level_prices, value_by_slot
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.distribution import Floats
-from foresail.model.errors import InputError, require, require_at_least, require_positive
+from foresail.model.errors import InputError, require, require_at_least
 
 _BLOCK_HOURS: Final = 4.0 * 168.0
 _LEVELS: Final = 256
@@ -42,8 +42,8 @@ class ForecastSettings:
     def __post_init__(self) -> None:
         require(0.0 < self.risk < 1.0, self, "risk", "above 0 and below 1")
         require_at_least(self, 1, "scenarios")
-        require_positive(self, "growth")
-        require_at_least(self, 0, "growth_spread")
+        require(0.001 <= self.growth <= 1000.0, self, "growth", "from 0.001 to 1000")
+        require(0.0 <= self.growth_spread <= 5.0, self, "growth_spread", "from 0 to 5")
 
 
 @dataclass(frozen=True, slots=True)
