@@ -199,14 +199,20 @@ def test_jobs_alike_are_asked_about_once_and_all_believed_the_same(policy):
 
 
 @pytest.mark.parametrize("conventions", [STANDARD, PREDICTSIM], ids=["standard", "predictsim"])
-@pytest.mark.parametrize("policy", POLICIES)
-def test_the_log_tells_each_reason_that_has_become_another(policy, conventions):
+@pytest.mark.parametrize(
+    ("policy", "series"),
+    [
+        *((each, "") for each in POLICIES),
+        ("easy(queue=slowdown,order=shortest,age_limit_seconds=60)", "29"),
+    ],
+)
+def test_the_log_tells_each_reason_that_has_become_another(policy, series, conventions):
     """What is read from the log of each job is what the controller says when asked.
 
     Of a reason that was told before and is of the same kind these numbers may be others by now: how
     many are ahead, whom it would delay, and what was free where no single resource lacks.
     """
-    draw, shares = random.Random(repr((policy, conventions.name))), (0.125, 0.25, 0.75)
+    draw, shares = random.Random(f"{(policy, conventions.name)!r}{series}"), (0.125, 0.25, 0.75)
     log = MemoryLog(Manifest(policy, CLUSTER, conventions))
     parts = parse_policy(policy).scheduler.build(), Wavering(draw), Doubling()
     told, clock, seen, whole, compared = LogFold(), LogClock(), 0, 0, 0

@@ -252,6 +252,12 @@ class QueueTable:
         passed = self._pass_again(before, absent, plan)
         return self._within_all(passed, before.starts, absent, plan)
 
+    def stays(self, passed: Passed, plan: Mapping[str, float]) -> Passed:
+        """Return the outcome of a pass that is not to count: nothing starts, the plan stays."""
+        here = {self.slot_of[each]: at for each, at in plan.items() if each in self.slot_of}
+        self._note_reserved(here)
+        return replaced(passed, starts=[], reserved=here)
+
     def _within_all(
         self, passed: Passed, started: Sequence[int], elsewhere: Integers, plan: Mapping[str, float]
     ) -> Passed:
@@ -405,11 +411,14 @@ class QueueTable:
     def _count_elsewhere(self, passed: Passed) -> int:
         """Note what happens to jobs elsewhere as if it were here; returns how many start."""
         started = [*passed.starts, *passed.started_elsewhere]
-        promised = [*passed.reserved.items(), *passed.promised_elsewhere.items()]
         self._tables.starts[: len(started)] = started
-        self._tables.plan[: len(promised)] = np.array(promised).reshape(-1, 2)
-        self._tables.counters[queue.RESERVED] = len(promised)
+        self._note_reserved({**passed.reserved, **passed.promised_elsewhere})
         return len(started)
+
+    def _note_reserved(self, reserved: Mapping[int, float]) -> None:
+        """Take note of planned starts (seconds) by slot, as a pass would."""
+        self._tables.plan[: len(reserved)] = np.array([*reserved.items()]).reshape(-1, 2)
+        self._tables.counters[queue.RESERVED] = len(reserved)
 
     def _note(
         self,

@@ -243,9 +243,7 @@ def pass_over_all(
     asked = _asked(tables, view)
     for number, table in enumerate(tables):
         if not asked[number]:
-            known = _plan_for(table, view).items()
-            earlier = {table.slot_of[each]: at for each, at in known if each in table.slot_of}
-            passes[number] = replaced(passes[number], starts=[], reserved=earlier)
+            passes[number] = table.stays(passes[number], _plan_for(table, view))
     if len({name for table in tables for name in table.records}) < sum(
         len(table.records) for table in tables
     ):
