@@ -128,7 +128,7 @@ def test_the_replay_of_tasks_learns_from_jobs_alone():
     """A saved state is refused, with the field."""
     with pytest.raises(InputError, match="learns from nothing else") as refused:
         run_scenario(replace(TASKS, learned_before=SavedState(Path("state"))))
-    assert refused.value.field == "learned_before"
+    assert refused.value.field == "--learn-from"
 
 
 def test_real_commands_are_live():

@@ -18,7 +18,7 @@ __all__ = ["slurm"]
 
 def until(service: LiveService, **wanted: str) -> dict[str, Any]:
     """Wait until jobs are in these states; returns all jobs by Slurm's id."""
-    end = time.monotonic() + 120.0  # a look that Slurm leaves waiting takes half a minute
+    end = time.monotonic() + 240.0  # looks that Slurm leaves waiting take half a minute each
     states: dict[str, str] = {}
     with service.client() as client:
         while time.monotonic() < end:
