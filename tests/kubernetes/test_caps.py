@@ -75,6 +75,8 @@ def test_jobs_are_whose_the_file_says(tmp_path: Path) -> None:
         ("[lab]\nworht = 1\n", "worht"),
         ('[lab]\nuser = "a/b"\n', "user"),
         ('[lab]\nuser = ""\n', "user"),
+        ('["La b"]\nworth = 1\n', r"\[La b\]: is the name of no namespace"),
+        ('["lab/train/x"]\nworth = 1\n', "is the name of no namespace"),
         ("worth = 1\n", "worth"),
         ("[lab\n", "cannot be read: .*line 1"),
         (None, "No such file"),

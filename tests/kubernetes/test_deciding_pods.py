@@ -132,15 +132,25 @@ TAINTED = [{"key": "a", "effect": "NoExecute"}]
 FULL = [bound(made(f"f{number}", "100m", owner=owned("DaemonSet", "x"))) for number in range(110)]
 
 
+def full_of_pods(name: str) -> list[Pod]:
+    """As many as a node takes, which ask for nothing."""
+    return [
+        msgspec.structs.replace(each, uid=f"{name}-{each.uid}", node=name, needs={})
+        for each in FULL
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
         (lambda mirror: mirror.put_node(node("n1", unschedulable=True)), "not in use"),
         (lambda mirror: mirror.remove_node("n1"), "not in use"),
         (lambda mirror: mirror.put(bound(made("f1", "7500m"))), "too little cpu"),
-        (lambda mirror: [mirror.put(each) for each in FULL[:110]], "too little"),
+        (lambda mirror: [mirror.put(each) for each in FULL[:100]], "too little cpu"),
         (
-            lambda mirror: [mirror.put(msgspec.structs.replace(each, needs={})) for each in FULL],
+            lambda mirror: [
+                mirror.put(each) for node in ("n1", "n2") for each in full_of_pods(node)
+            ],
             "too little pods",
         ),
         (
@@ -164,6 +174,19 @@ def test_no_use_is_seen_before_it_is_bound(tmp_path: Path, change: Any, why: str
     found = [each for each in decides.look() if isinstance(each, news.NotStarted)]
     assert [why in each.sentence for each in found] == [True]
     assert decides.bindings == []
+
+
+def test_a_node_that_takes_no_pods_any_more_is_none_to_bind_to(tmp_path: Path) -> None:
+    """Another of its pool is, if that has room; it begins there."""
+    decides = decider(tmp_path, ours(), b"{}")
+    for each in full_of_pods("n1"):
+        decides.mirror.put(each)
+    decides.look()
+    decides.start("n1")
+    assert decides.bindings == ["n2"]
+    decides.mirror.put(bound(ours(), "n2"))
+    (began,) = [each for each in decides.look() if isinstance(each, news.Began)]
+    assert (began.ours, began.placement.tasks_by_node) == (True, (("n2", 1),))
 
 
 def test_room_is_counted_as_soon_as_it_is_bound(tmp_path: Path) -> None:

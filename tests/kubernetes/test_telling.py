@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
+from foresail_kubernetes.command import app
 from foresail_kubernetes.connection import Access, Connection, RefusedError
 from foresail_kubernetes.telling import (
     FORECAST,
@@ -173,3 +176,18 @@ def test_who_may_not_write_is_refused(cluster: RealCluster) -> None:
 
     with pytest.raises(RefusedError, match="403"):
         asyncio.run(tells())
+
+
+def test_one_round_that_tells_nothing_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service is not there: it is said, and the exit status says so too."""
+    named = {"cluster": {"server": "http://127.0.0.1:9"}, "name": "c"}
+    context = {"context": {"cluster": "c", "user": "u"}, "name": "x"}
+    config = {"clusters": [named], "users": [{"name": "u", "user": {}}], "contexts": [context]}
+    (tmp_path / "config").write_bytes(msgspec.json.encode({**config, "current-context": "x"}))
+    monkeypatch.setenv("FORESAIL_SERVICE", str(tmp_path / "socket"))
+    words = ["tell", "--once", "--config", str(tmp_path / "config")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 1
+    assert "nothing is told: NoAnswer" in result.stderr

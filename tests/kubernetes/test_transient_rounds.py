@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from foresail.model.errors import InputError
 from foresail_kubernetes.connection import RefusedError
 from foresail_kubernetes.transient.planning import Pool
-from foresail_kubernetes.transient.rounds import Place, Rounds
+from foresail_kubernetes.transient.rounds import Place, Rounds, _answer_probes
 from foresail_kubernetes.transient.settings import read_settings
 from serving_cluster import write_settings
 
@@ -201,3 +203,18 @@ def test_machines_are_asked_for_when_their_number_changes(tmp_path: Path) -> Non
     made.fails = False
     asyncio.run(daemon.go(NOW + 63.0))
     assert told == [2, 2, 3]
+
+
+def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
+    """By the option's name, before any machine is left."""
+    write_settings(tmp_path, wait=1.0, units=1, nines=1.0)
+    rounds = Rounds(
+        Server(),  # type: ignore[arg-type]
+        read_settings(tmp_path / "settings.toml"),
+        Place(tmp_path, "default", "me"),
+        print,
+    )
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=r"--port.*Address already in use"):
+            asyncio.run(_answer_probes(rounds, port))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from foresail.model.job import DeadlineValue
 from foresail_kubernetes.records import MOST_WORTH, Pod
 
 _ALL_OTHERS: Final = "*"
+_WHOSE: Final = re.compile(r"[*]|[a-z0-9]([-a-z0-9]*[a-z0-9])?(/[a-z0-9]([-.a-z0-9]*[a-z0-9])?)?")
 
 
 class Cap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,6 +42,8 @@ class Caps:
         try:
             tables = msgspec.toml.decode(Path(path).read_bytes(), type=dict[str, dict[str, object]])
             for name, table in tables.items():
+                if not _WHOSE.fullmatch(name):
+                    raise ValueError("is the name of no namespace")
                 found[name] = msgspec.convert(table, Cap)
         except (OSError, ValueError) as error:
             why = " ".join(str(error).split())

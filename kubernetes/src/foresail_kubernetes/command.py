@@ -117,10 +117,11 @@ def tell(
         return ServiceClient(find_connection())
 
     try:
-        asyncio.run(tell_for_ever(access, service, every, most, _say, scheduler, count))
+        is_told = asyncio.run(tell_for_ever(access, service, every, most, _say, scheduler, count))
     except ForesailError as error:
         _say(str(error))
         raise typer.Exit(2) from error
+    raise typer.Exit(not is_told)
 
 
 def _say(sentence: str) -> None:

@@ -8,6 +8,7 @@ name are another scheduler's once it is opened, which is their start.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -175,6 +176,8 @@ class DecidingKubernetes(KubernetesAdapter):
             why = "one of its pods has gone"
         else:  # else that the only one has gone is news to come
             chosen = [(p, entry.chosen.get(p.uid, "")) for p in pods if self._is_to_bind(p)]
+            chosen = [*self._with_places(chosen)]
+            entry.chosen |= {pod.uid: name for pod, name in chosen}
             why = self._hold(chosen)
         for each in pods:
             if why:
@@ -187,6 +190,27 @@ class DecidingKubernetes(KubernetesAdapter):
 
     def _is_to_bind(self, pod: Pod) -> bool:
         return pod.scheduler == self._scheduler
+
+    def _with_places(self, chosen: Sequence[tuple[Pod, str]]) -> Iterator[tuple[Pod, str]]:
+        """Yield pods with their nodes, or another of the pool where that takes no pods any more.
+
+        No policy counts pods for each node.
+        """
+        taken = Counter[str]()
+
+        def has_place(pod: Pod, name: str) -> bool:
+            others = self._held.get(name, {}).keys() - {pod.uid}
+            return len(others) + taken[name] < self._nodes[name].has.get("pods", 0)
+
+        for pod, first in chosen:
+            name = first
+            if first in self._nodes and not has_place(pod, first):
+                pool = self._nodes[first].pool
+                some = [each for each, node in self._nodes.items() if node.pool == pool]
+                fit = (each for each in some if has_place(pod, each))
+                name = next((each for each in fit if not self._obstacle(pod, each)), first)
+            taken[name] += 1
+            yield pod, name
 
     def _hold(self, pods: Sequence[tuple[Pod, str]]) -> str:
         """Hold room for pods on their nodes; returns why one may not be bound to its, if so.

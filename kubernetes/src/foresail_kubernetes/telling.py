@@ -238,8 +238,10 @@ async def tell_for_ever(
     say: Callable[[str], None],
     scheduler: str = "",
     rounds: int | None = None,
-) -> None:
+) -> bool:
     """Ask the service and tell pods, again and again; what fails is said and tried again.
+
+    Returns whether the last of so many rounds did not fail.
 
     Raises ``InputError`` if nothing says where the API server is.
     """
@@ -268,6 +270,7 @@ async def tell_for_ever(
                 await asyncio.sleep(every_seconds)
     finally:
         await connection.close()
+    return not said
 
 
 def _rows(service: Callable[[], ServiceClient]) -> list[Mapping[str, Any]]:

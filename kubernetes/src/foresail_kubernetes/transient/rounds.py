@@ -7,6 +7,7 @@ round. Of several replicas the one that holds the lease acts.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -19,7 +20,7 @@ from typing import Final, TypeVar
 import msgspec
 from aiohttp import web
 
-from foresail.model.errors import ForesailError
+from foresail.model.errors import ForesailError, InputError
 from foresail_kubernetes import wire
 from foresail_kubernetes.connection import UNREACHABLE, Access, Connection, RefusedError
 from foresail_kubernetes.lease import Lease
@@ -297,7 +298,11 @@ async def _answer_probes(rounds: Rounds, port: int) -> None:
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     try:
-        await web.TCPSite(runner, None, port).start()
+        try:
+            await web.TCPSite(runner, None, port).start()
+        except OSError as error:
+            why = os.strerror(error.errno or 0)
+            raise InputError(why, field="--port", value=port, expected="a free port") from error
         await asyncio.Event().wait()
     finally:
         await runner.cleanup()
