@@ -267,6 +267,19 @@ def test_a_cluster_whose_own_code_is_mistaken_ends_a_run(foresail, tmp_path, mon
     assert (status, "1 completed" in out) == (0, True)
 
 
+def test_a_cluster_without_nodes_is_refused(foresail, tmp_path):
+    """Before anything is begun, with its file and line."""
+    (tmp_path / "jobs.toml").write_text('[[job]]\nname = "a"\ncommand = "true"\n')
+    text = TOY.read_text().replace('"toy"', '"nowhere"')
+    plugin = tmp_path / "nowhere.py"
+    plugin.write_text(text.replace("self.cluster = ", "self.cluster = None and "))
+    given = ("--plugin", plugin, "--cluster", "nowhere", "--no-history")
+    status, _, err = foresail("run", "jobs.toml", "--directory", "here", *given)
+    assert (status, "its cluster is None, not a Cluster" in err) == (2, True), err
+    assert "nowhere.py, line" in err
+    assert not (tmp_path / "here").exists()
+
+
 def test_a_run_that_began_before_clusters_had_names_is_resumed(foresail, tmp_path):
     """Its settings have cpus and the time between signals."""
     (tmp_path / "jobs.toml").write_text('[[job]]\nname = "a"\ncommand = "true"\n')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from foresail.control.policy import parse_policy
+from foresail.model import registry
 from foresail.model.errors import InputError
 from foresail.model.registry import load_plugin
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
@@ -177,14 +178,21 @@ class ByNothing:
         pass
 
     def correct(self, job, prediction, initial, current, count):
-        return current * (1 + 1e-15) + 1e-13
+        return ESTIMATE
 """
 
 
-def test_a_correction_that_gets_nowhere_is_named(tmp_path):
-    """It was asked for ever."""
-    path = tmp_path / "by_nothing.py"
-    path.write_text(CORRECTION)
+@pytest.mark.parametrize(
+    ("name", "estimate", "said"),
+    [
+        ("by_nothing", "current * (1 + 1e-15) + 1e-13", "fewer than 100,000 correc"),
+        ("negative", "-current", "expects no usable time of job a"),
+    ],
+)
+def test_a_correction_that_gets_nowhere_is_named(tmp_path, name, estimate, said):
+    """It was asked for ever, or not heard."""
+    path = tmp_path / f"{name}.py"
+    path.write_text(CORRECTION.replace("by_nothing", name).replace("ESTIMATE", estimate))
     load_plugin(path)
     jobs = jobs_table(
         {
@@ -196,5 +204,22 @@ def test_a_correction_that_gets_nowhere_is_named(tmp_path):
         }
     )
     workload = Workload(jobs, WorkloadMeta("made", "made", 4))
-    with pytest.raises(InputError, match=r"ByNothing of by_nothing.py.*fewer than 100,000 correc"):
-        simulate(workload, parse_policy("easy,requested,by_nothing"))
+    with pytest.raises(InputError, match=rf"ByNothing of {name}.py.*{said}"):
+        simulate(workload, parse_policy(f"easy,requested,{name}"))
+
+
+@pytest.mark.parametrize("name", ["easy++", "foresail", "guarded", "dist", "las", "a,b", ""])
+def test_a_name_by_which_something_else_is_meant_is_refused(name, tmp_path, monkeypatch):
+    """Of a policy, here or of the studies, of a scheduler of tasks, or for short: with its line."""
+    monkeypatch.setattr(registry, "_ENTRIES", {**registry._ENTRIES})
+    monkeypatch.setattr(registry, "_PLUGINS", {})
+    path = tmp_path / "taken.py"
+    path.write_text(PLUG_IN.replace('f"bad-{how}"', repr(name)).replace('"none", ', ""))
+    said = r"taken\.py, line \d+: .*(there is a \w+ '.*' already|is no name)"
+
+    def typed():
+        load_plugin(path)
+        parse_policy(name)
+
+    with pytest.raises(InputError, match=said):
+        typed()

@@ -633,7 +633,7 @@ class Controller:
                 running.job, prediction, initial, current, running.corrections
             )
             if not estimate > current:
-                if estimate != estimate:
+                if not estimate >= 0.0:
                     raise plug_in_errors.no_time(self.correction, running.job.job_id, estimate)
                 return
             if running.corrections == _MOST_CORRECTIONS:

@@ -19,7 +19,15 @@ from typing import Final
 
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.protocols import Correction, Predictor, Scheduler
-from foresail.model.registry import Entry, entries, find, find_quickly, installed_packages
+from foresail.model.registry import (
+    Entry,
+    entries,
+    find,
+    find_quickly,
+    installed_packages,
+    loaded_plugins,
+    place_of,
+)
 from foresail.model.short_form import PlugIn, make_part, name_and_settings, split
 
 PARTS: Final = ("scheduler", "predictor", "correction")
@@ -160,16 +168,27 @@ def parse_policy(text: str) -> Policy:
     ``UnknownNameError`` if no such plug-in, or no such parameter, exists.
     """
     called = text.strip().lower()
+    _require_own_name(called)
     written = _written(called)
     parts: dict[str, PlugIn] = {}
     for each in split(text if written is None else written):
         name, settings = name_and_settings(each)
+        _require_own_name(name)
         entry = _entry(name, parts)
         parts[_PART_OF_FAMILY[entry.family]] = make_part(entry, settings)
     for family in PARTS:
         if family not in parts:
             parts[family] = make_part(find(family, DEFAULTS[family]), [])
     return Policy(**parts, name=None if written is None else called)
+
+
+def _require_own_name(name: str) -> None:
+    """Raise ``InputError`` if a user's file registers a name by which something else is meant."""
+    for families in FAMILIES_OF_PARTS.values() if loaded_plugins() else ():
+        found = [each for family in families if (each := find_quickly(family, name)) is not None]
+        own = next((each for each in found if not each.is_built_in), None)
+        if own is not None and (len(found) > 1 or name in named_policies()):
+            raise InputError(f"there is a policy {name!r} already", **place_of(own.build))
 
 
 def _written(called: str) -> str | None:

@@ -234,6 +234,8 @@ class FirstContact:
         try:
             connect = partial(self._plugin().connect, context)
             adapter = self._calls.made(connect) if self.capabilities.is_remote else connect()
+            if not isinstance(adapter.cluster, Cluster):
+                raise TypeError(f"its cluster is {adapter.cluster!r}, not a Cluster")
             return adapter, adapter.cluster
         except ForesailError:
             raise

@@ -14,6 +14,7 @@ from foresail.live.command_job import CommandJob
 from foresail.model.adapter import Capabilities, ClusterAdapter, ClusterTrial
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
+from foresail.model.registry import place_of
 from foresail.model.short_form import part_of
 
 
@@ -90,6 +91,9 @@ def cluster_of(text: str) -> Cluster:
         place = Path(folder)
         adapter = plugin.connect(RunContext(place, place, {}, note=lambda _: None))
         try:
-            return adapter.cluster
+            if isinstance(adapter.cluster, Cluster):
+                return adapter.cluster
+            problem = f"its cluster is {adapter.cluster!r}, not a Cluster"
+            raise InputError(problem, **place_of(type(adapter)))
         finally:
             adapter.close()

@@ -144,6 +144,10 @@ def register(family: str, name: str, parameters: type = NoParameters) -> Callabl
     """
     if family not in FAMILIES:
         raise ValueError(f"no family {family!r}; families: {', '.join(FAMILIES)}")
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name: letters, digits, '_', '-', '.' and '+' make one")
+    if name in {**PUBLISHED.get(family, {}), **DEPRECATED.get(family, {})}:
+        raise ValueError(f"there is a {family} {name!r} already")
 
     def enter(build: Build) -> Build:
         known = _ENTRIES.get((family, name))
@@ -155,6 +159,7 @@ def register(family: str, name: str, parameters: type = NoParameters) -> Callabl
     return enter
 
 
+_NAME: Final = re.compile(r"[\w.+-]+")
 _REGISTRATION: Final = re.compile(r"^@register\(\s*\"\w+\",\s*(\"[^\"]+\"|\w+)", re.MULTILINE)
 _CONSTANT: Final = re.compile(r"^(\w+)[^=\n]*= (\"[^\"]+\")$", re.MULTILINE)
 
