@@ -141,6 +141,12 @@ async def _command(
     snapshot = await current_snapshot(parts)
     if node not in {each.name for each in _nodes(snapshot)}:
         raise CallRefused(HTTPStatus.NOT_FOUND, f"there is no node {node}")
+    if parts.capabilities.decides_itself:
+        raise CallRefused(
+            HTTPStatus.CONFLICT,
+            "the cluster starts its jobs itself, and hears nothing of this service",
+            expected=f"that you {request.command} {node} there",
+        )
     asked = parts.acceptance.ask(caller.user, lambda _: [request])
     await parts.snapshots.heard(await asyncio.wrap_future(asked))
     await asyncio.to_thread(caller.audit, parts, f"node: {request.command}", node)
