@@ -44,11 +44,11 @@ class RunContext:
     commands: Mapping[str, CommandJob]
     """The accepted jobs by id; there are more of them as the run goes on."""
     note: Callable[[str], None]
-    """Is given sentences that people should read."""
+    """Callback that is given sentences that people should read."""
     keep_samples: Callable[[Sequence[UseSample]], None] = lambda _: None
-    """Is given what jobs use, as it is measured; by default nothing is kept."""
+    """Callback that is given what jobs use, as it is measured; by default nothing is kept."""
     keep_estimates: Callable[[Mapping[str, float]], None] = lambda _: None
-    """Is given when the cluster itself expects jobs to start (Unix seconds), by id."""
+    """Callback that is given when the cluster expects jobs to start (Unix seconds), by id."""
     identity: str = ""
     """Owner of these attempts: what another left in the folder is never taken for one's own."""
     account_of_job: Callable[[CommandJob], Account] | None = None
@@ -66,7 +66,7 @@ class ClusterPlugin(Protocol):
         """Return what the cluster can do."""
 
     def connect(self, run: RunContext) -> ClusterAdapter:
-        """Its adapter for one run."""
+        """Return its adapter for one run."""
 
     def trial(self, folder: Path) -> ClusterTrial:
         """Such a cluster to try the adapter on, with an empty folder of its own."""

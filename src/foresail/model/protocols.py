@@ -22,7 +22,7 @@ Progress: TypeAlias = Callable[[], tuple[float, float]]
 """Amount done and amount there is to do, in the same unit; called from another thread."""
 
 ProgressCallback: TypeAlias = Callable[[Progress], None]
-"""Is given the progress when the computation begins."""
+"""Callback that is given the progress when the computation begins."""
 
 
 class Predictor:
@@ -75,7 +75,7 @@ class Predictor:
         """Receive what each job's tasks really use, by job id and name of the quantity."""
 
     def snapshot(self) -> Any:
-        """All that it knows, for a fresh one of its kind to ``restore``."""
+        """Return what it knows, for a fresh one of its kind to ``restore``."""
 
     def restore(self, known: Any) -> None:
         """Know what the other one knew, jobs that were running then among it."""
@@ -122,7 +122,7 @@ class CycleReport(Protocol):
 
     @property
     def gap(self) -> float:
-        """By what share of its value the best plan may be better."""
+        """Share of its value by which the best plan may be better."""
 
     @property
     def columns(self) -> int:
@@ -151,7 +151,7 @@ class ReferenceSchedule(Protocol):
         """A job may start from now on: it was submitted, or what it depends on has ended."""
 
     def started(self, job_id: str, now: float) -> bool:
-        """An attempt of the job starts; returns whether it was due by then."""
+        """Note that an attempt of the job starts; returns whether it was due by then."""
 
     def requeued(self, job_id: str, now: float) -> None:
         """The attempt was stopped or lost, and the job waits again."""
@@ -169,7 +169,7 @@ class ReferenceSchedule(Protocol):
         """
 
     def copy(self) -> ReferenceSchedule:
-        """Another one that goes on from here by itself."""
+        """Return a copy that goes on from here by itself."""
 
 
 class Scheduler:
